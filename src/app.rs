@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::alerts::{self, AskAlerts};
-use crate::config::{self, AuditTarget, ManagerSettings, Notifications, Settings, Source};
+use crate::config::{self, AuditTarget, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
 use crate::engine::{DockerEngine, EngineError, EngineHost};
@@ -17,8 +17,7 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
-use crate::net::client::ClientError;
-use crate::net::egress::Egress;
+use crate::net::client::{CONNECT_TIMEOUT, ClientError, Egress};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
@@ -155,7 +154,10 @@ pub(crate) fn alerts(timing: &config::Timing, egress: &Egress) -> Result<Option<
     let Some(hold) = &timing.alerts else {
         return Ok(None);
     };
-    Ok(Some(alerts::asker(hold, egress.client(hold.url.expose())?)))
+    Ok(Some(alerts::asker(
+        hold,
+        egress.client(hold.url.expose(), CONNECT_TIMEOUT)?,
+    )))
 }
 
 /// Finds out the name that operators use for this host, and how they run a command on it.
@@ -218,7 +220,10 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
 
 /// Makes the engine's client, with the registry logins. It does not call the engine.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
-    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
+    Ok(DockerEngine::connect(
+        &settings.engine,
+        settings.credentials.clone(),
+    )?)
 }
 
 /// The source of published images for a command that only reads: it asks the Manager once and does not wait for long.
@@ -243,15 +248,10 @@ pub(crate) fn source(
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(image.clone()),
         Source::Manager(manager) => {
-            let ManagerSettings {
-                base_url,
-                account_id,
-                token,
-            } = manager.clone();
             let config = ManagerConfig {
                 reports_upgrader,
-                connection: settings.egress.connection()?,
-                ..ManagerConfig::new(base_url, account_id, token, issuer)
+                egress: settings.egress.clone(),
+                ..ManagerConfig::new(manager.clone(), issuer)
             };
             let mut manager = HttpManager::new(config)?;
             if let Some(limit) = limit {
@@ -269,7 +269,7 @@ pub(crate) fn source(
 /// The receivers of outcomes. Connections to them use the same proxy and certificates as those to the Manager.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
-    let client = |url: &Secret| settings.egress.client(url.expose());
+    let client = |url: &Secret| settings.egress.client(url.expose(), CONNECT_TIMEOUT);
     let webhook = webhook.map(|webhook| {
         let client = client(&webhook.url)?;
         Ok::<_, SetupError>(Webhook::new(webhook, client, Timing::default()))
@@ -297,6 +297,9 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
         client_key: None,
         ..settings.egress.clone()
     };
-    let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
+    let client = move |url: &str| {
+        let client = egress.client(url, CONNECT_TIMEOUT);
+        client.map_err(|error| error.to_string())
+    };
     (settings.credentials.clone(), Box::new(client))
 }

@@ -57,6 +57,7 @@ pub mod rollout;
 pub mod schedule;
 pub mod status;
 pub mod swarm;
+mod sync;
 mod systemd;
 pub mod telemetry;
 pub mod text;

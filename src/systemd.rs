@@ -3,7 +3,7 @@
 
 use std::env;
 use std::future::pending;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use chrono::Utc;
 use sd_notify::NotifyState;
@@ -13,6 +13,7 @@ use tracing::debug;
 use crate::status::Reader;
 use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
+use crate::sync::lock;
 use crate::text::{Foreign, one_line};
 
 /// How many notifications are sent during the time within which systemd expects one.
@@ -29,14 +30,10 @@ pub(crate) async fn show_rejection(problem: &str) {
         "" => String::new(),
         problem => format!("reload rejected: {}; ", one_line(problem, LONGEST_PROBLEM)),
     };
-    rejection().clone_from(&start);
+    lock(&REJECTION).clone_from(&start);
     if !start.is_empty() {
         notify(NotifyState::Status(&(start + "keeping the previous settings"))).await;
     }
-}
-
-fn rejection() -> MutexGuard<'static, String> {
-    REJECTION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps systemd informed about the daemon for as long as this is polled. Ends at once if systemd does not listen.
@@ -50,7 +47,7 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     loop {
         let (line, has_observed) = {
             let status = status.borrow_and_update();
-            let line = format!("{}{}", rejection(), Headline::of(&status, Utc::now()).text);
+            let line = format!("{}{}", lock(&REJECTION), Headline::of(&status, Utc::now()).text);
             (line, status.report.is_some())
         };
         if line != last {

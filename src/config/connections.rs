@@ -11,6 +11,7 @@ use crate::engine::{ConfigFile, Credentials, EngineHost, StaticCredentials};
 use crate::image::{ImageReference, ReferenceError, TargetSettings, Version};
 use crate::manager::DelegateToken;
 use crate::net::certificates;
+use crate::net::dns::Resolver;
 use crate::text::secret::Secret;
 
 /// Refuses a version alone, which would otherwise be the name of an image.
@@ -123,6 +124,7 @@ pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
         ca_bundle: ca_bundle.map(|(path, _)| path),
         client_cert,
         client_key,
+        resolver: Resolver::default(),
     }
 }
 

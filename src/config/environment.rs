@@ -150,8 +150,9 @@ fn all_known() -> impl Iterator<Item = Known> {
 
 /// Finds the variable of this name.
 fn known(name: &str) -> Option<Known> {
-    all_known()
-        .find(|known| known.name == name || known.row.is_any_case && known.name.to_ascii_lowercase() == name)
+    all_known().find(|known| {
+        known.name == name || known.row.is_any_case() && known.name.to_ascii_lowercase() == name
+    })
 }
 
 /// Finds the variable whose name this one probably misspells.

@@ -25,12 +25,12 @@ use tracing::level_filters::LevelFilter;
 
 use crate::engine::{Credentials, EngineHost};
 use crate::image::{ImageReference, TargetSettings};
-use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
 use problems::Problems;
 use variables::Environment;
 
-pub use crate::net::egress::{Egress, ProxySettings};
+pub use crate::manager::ManagerSettings;
+pub use crate::net::client::{Egress, ProxySettings};
 pub use alerts::AlertHold;
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
@@ -146,17 +146,6 @@ impl Source {
         let rule = "if that Manager is self-managed, only the version that it publishes is supported";
         (!is_at_harness).then_some(rule)
     }
-}
-
-/// The Manager, and the account whose published image is followed.
-#[derive(Clone, Debug)]
-pub struct ManagerSettings {
-    /// `ACCOUNT_ID`.
-    pub account_id: String,
-    /// `MANAGER_HOST_AND_PORT`: a URL without a trailing slash.
-    pub base_url: String,
-    /// `UPGRADER_TOKEN`.
-    pub token: DelegateToken,
 }
 
 /// How a delegate is replaced.

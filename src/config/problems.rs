@@ -53,11 +53,6 @@ impl Problems {
         self.push(row.name, given.into(), row.accepted);
     }
 
-    /// Reports an invalid secret, whether it came from its variable or from a file.
-    pub(super) fn wrong_secret(&mut self, variable: &Variable, given: impl Into<String>) {
-        self.push(variable.name(), given.into(), variable.row.accepted);
-    }
-
     /// Adds a wrong value of a variable that names a file with a secret.
     pub(super) fn wrong_file(&mut self, row: &'static Row, given: impl Into<String>) {
         const ACCEPTED: &str =

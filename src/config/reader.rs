@@ -14,13 +14,8 @@ use super::variables::{Environment, Preset, Variable, documented};
 use crate::text::duration;
 use crate::text::secret::Secret;
 
-/// The result of [`Reader::finish`] without problems.
-pub(super) struct Finished {
-    /// Warnings about settings that are allowed but look odd; each starts with the name of the variable.
-    pub(super) warnings: Vec<String>,
-    /// Every documented variable with its effective value.
-    pub(super) effective: Vec<(&'static str, String)>,
-}
+/// Every documented variable with its effective value.
+type Effective = Vec<(&'static str, String)>;
 
 pub(super) struct Reader {
     pub(super) problems: Problems,
@@ -185,12 +180,12 @@ impl Reader {
                 secret
             }
         };
-        let parsed = parse(secret.expose()).map_err(|why| self.problems.wrong_secret(variable, why));
-        parsed.ok()
+        let wrong = |why| self.problems.push(variable.name(), why, row.accepted);
+        parse(secret.expose()).map_err(wrong).ok()
     }
 
-    /// The effective settings, or all problems.
-    pub(super) fn finish(self, env: &Environment) -> Result<Finished, ConfigErrors> {
+    /// The warnings and the effective settings, or all problems.
+    pub(super) fn finish(self, env: &Environment) -> Result<(Vec<String>, Effective), ConfigErrors> {
         let secrets = env.secrets();
         let warnings = self.problems.finish(&secrets)?;
         let mut effective = self.effective;
@@ -203,10 +198,7 @@ impl Reader {
             let value = effective.remove(row.name).unwrap_or_else(|| unread.to_owned());
             (row.name, hidden(value, &secrets))
         });
-        Ok(Finished {
-            warnings,
-            effective: effective.collect(),
-        })
+        Ok((warnings, effective.collect()))
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn settings(
     if needs == Needs::HostOnly || disable_auto_upgrade {
         reader.problems.tolerate(|name| DRY_RUNS.contains(&name));
     }
-    let finished = reader.finish(env)?;
+    let (warnings, effective) = reader.finish(env)?;
     // A setting can be missing only because of a problem, which `finish` has returned already.
     let complete = || {
         Some(Settings {
@@ -147,8 +147,8 @@ pub(super) fn settings(
             log,
             audit,
             engine: engine?,
-            warnings: finished.warnings,
-            effective: finished.effective,
+            warnings,
+            effective,
         })
     };
     complete().ok_or_else(ConfigErrors::default)

@@ -21,8 +21,6 @@ pub struct Row {
     pub help: &'static str,
     /// The variable that names a file with the value instead. Only secrets have one, and their values are never shown.
     pub file: Option<&'static str>,
-    /// Whether the name also counts in lower case.
-    pub(super) is_any_case: bool,
 }
 
 /// The value of a variable while it is unset.
@@ -61,7 +59,6 @@ const fn row(name: &'static str, default: Preset, accepted: &'static str, help: 
             ""
         },
         file: None,
-        is_any_case: false,
     }
 }
 
@@ -71,17 +68,14 @@ impl Row {
         matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
     }
 
+    /// Whether the name also counts in lower case, as curl and other programs read proxy variables.
+    pub(super) fn is_any_case(&self) -> bool {
+        matches!(self.name, "HTTPS_PROXY" | "NO_PROXY")
+    }
+
     const fn secret(self, file: &'static str) -> Self {
         Self {
             file: Some(file),
-            ..self
-        }
-    }
-
-    /// Also accepts the name in lower case, as curl and other programs do for proxy variables.
-    const fn any_case(self) -> Self {
-        Self {
-            is_any_case: true,
             ..self
         }
     }
@@ -282,10 +276,10 @@ variables! {
         proxy_manager = row("PROXY_MANAGER", Value("true"), BOOL, "`false`: `PROXY_HOST` is not used.");
         https_proxy = row("HTTPS_PROXY", Unset, "a proxy URL such as http://proxy.example:3128",
             "The [proxy](connection.md#proxies) to `https://` and `http://` addresses, perhaps with a user and password. Not used with \
-             `PROXY_HOST`. `https_proxy` also works.").any_case();
+             `PROXY_HOST`. `https_proxy` also works.");
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. An entry that \
-             cannot match produces a warning. `no_proxy` also works.").any_case();
+             cannot match produces a warning. `no_proxy` also works.");
         ca_bundle = row("CA_BUNDLE", Unset, "the path of a PEM file with one or more certificates, or of a directory of such files",
             "Certificates to trust besides the system's: authorities, or [the Manager's own](connection.md#a-manager-that-signed-its-own-certificate).");
         client_cert = row("CLIENT_CERT", Unset, "the path of a PEM file with a certificate and the chain behind it, if any",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::docker::messages;
+use super::docker::messages::start_problem;
 use crate::net::retry::Retry;
 use crate::net::without_markup;
 use crate::text::{duration, one_line};
@@ -77,25 +77,20 @@ impl EngineError {
         }
     }
 
-    /// Whether a registry refused the request because it lacked a valid login.
-    pub(super) fn is_auth_error(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::NotFound(_)) && messages::is_auth_error(&self.message())
-    }
-
-    /// Whether a rename was refused because the container has the name already.
-    pub fn is_own_name(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_own_name(message))
-    }
-
-    /// Whether the engine's disk is full.
-    pub fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Refused { .. }) && messages::is_disk_full(&self.message())
+    /// The engine's own words, if it refused the call.
+    pub(super) fn said(&self) -> Option<&str> {
+        match self {
+            Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. } => {
+                Some(message)
+            }
+            _ => None,
+        }
     }
 
     /// Describes a failed request to a registry, and suggests how to fix it.
     pub fn explain(&self, registry: &str) -> String {
         let message = self.message();
-        if messages::is_disk_full(&message) {
+        if self.is_disk_full() {
             format!("the engine's disk is full: {message}")
         } else if self.is_auth_error() {
             format!(
@@ -118,22 +113,11 @@ impl EngineError {
         )
     }
 
-    /// Whether the engine could not reach the registry.
-    pub(crate) fn is_registry_unreachable(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_registry_unreachable(message))
-    }
-
     /// Whether to retry a failed pull or registry request. A retry is useless if the login, the image or disk space is missing.
     pub(crate) fn retry(&self) -> Retry {
-        let is_over = self.is_auth_error() || self.is_disk_full();
         let may_pass = match self {
-            Self::Refused { message, .. } => !is_over && !messages::is_missing_image(message),
-            Self::TimedOut(_) | Self::Unreachable(_) => true,
-            Self::NotFound(_)
-            | Self::Conflict(_)
-            | Self::Unauthorized(_)
-            | Self::Unsupported(_)
-            | Self::Malformed(_) => false,
+            Self::Refused { .. } => !self.is_auth_error() && !self.is_disk_full() && !self.is_missing_image(),
+            other => matches!(other, Self::TimedOut(_) | Self::Unreachable(_)),
         };
         if may_pass {
             Retry::Later(None)
@@ -142,58 +126,17 @@ impl EngineError {
         }
     }
 
-    /// Whether a start failed because of remains of an earlier start. The engine can never start that container again.
-    pub fn is_leftover_task(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
-    }
-
-    /// Whether a start failed because a network still has an endpoint of the container's name, which may still be removed.
-    pub fn is_leftover_endpoint(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_leftover_endpoint(message))
-    }
-
-    /// Whether a start failed because another container that this one needs is gone or not running.
-    pub fn is_dependency_missing(&self) -> bool {
-        let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
-            return false;
-        };
-        messages::is_dependency_missing(message)
-    }
-
-    /// Whether a start failed because a port of the host is taken.
-    pub fn is_port_taken(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))
-    }
-
     /// Whether a start failed because another instance uses the port, or the last free address of the network.
     pub fn is_for_another_instance(&self) -> bool {
         self.is_port_taken() || self.is_without_address()
     }
 
-    /// Whether a start of this command failed only because the image lacks the command. See the engine's messages.
-    pub fn is_command_missing(&self, command: &str) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_command_missing(message, command))
-    }
-
-    /// Whether a start failed because the network has no free address.
-    pub fn is_without_address(&self) -> bool {
-        matches!(self, Self::Refused { message, .. } if messages::is_without_address(message))
-    }
-
-    /// Whether the engine caused a refused start, so that another attempt may succeed. See the engine's messages.
-    pub fn is_about_the_engine(&self) -> bool {
-        self.is_leftover_task()
-            || self.is_leftover_endpoint()
-            || self.is_port_taken()
-            || matches!(self, Self::Refused { message, .. } if messages::is_about_the_engine(message))
-    }
-
     /// Explains why a start was refused. Puts an operator's explanation first if the engine's words are known.
     pub fn explain_start(&self) -> String {
-        let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
-            return self.to_string();
-        };
-        messages::start_problem(message)
-            .map_or_else(|| message.clone(), |problem| format!("{problem}: {message}"))
+        match self.said().map(|message| (message, start_problem(message))) {
+            Some((message, Some(problem))) => format!("{problem}: {message}"),
+            Some((message, None)) => message.to_owned(),
+            None => self.to_string(),
+        }
     }
 }

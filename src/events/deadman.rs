@@ -1,6 +1,6 @@
 //! A dead man's switch: a URL requested after each good scheduled run. Its service raises an alarm if the requests stop.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::net::receiver::Receiver;
+use crate::sync::lock;
 use crate::text::secret::Secret;
 use crate::text::time;
 
@@ -52,7 +53,7 @@ impl DeadMan {
 
     /// Sends a request unless one is in flight. Never waits and never fails.
     pub fn ask(&self) {
-        let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut request = lock(&self.request);
         while request.try_join_next().is_some() {}
         if request.is_empty() {
             request.spawn(ask(Arc::clone(&self.receiver), Arc::clone(&self.counts)));
@@ -69,7 +70,7 @@ impl DeadMan {
 
     /// The results of all requests since the start.
     pub fn counts(&self) -> DeadManCounts {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.counts).clone()
     }
 }
 
@@ -83,7 +84,7 @@ async fn get(receiver: &Receiver) -> Result<(), String> {
 /// Sends a request, counts its result, and logs the first failure and the first success after it.
 async fn ask(receiver: Arc<Receiver>, counts: Arc<Mutex<DeadManCounts>>) {
     let answer = get(&receiver).await;
-    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut counts = lock(&counts);
     match answer {
         Ok(()) => {
             counts.succeeded += 1;

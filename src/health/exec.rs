@@ -1,7 +1,7 @@
 //! The probe that runs a command in the container: `HEALTH_PROBE=exec`.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::{Health, MAX_OUTPUT, Probe};
 use crate::container::{ContainerId, Inspected};
 use crate::engine::{Engine, EngineError};
+use crate::sync::lock;
 use crate::text::redact::Redactor;
 use crate::text::{duration, shortened};
 
@@ -25,7 +26,7 @@ pub struct Unfinished(Mutex<HashMap<ContainerId, String>>);
 
 impl Unfinished {
     fn with<T>(&self, change: impl FnOnce(&mut HashMap<ContainerId, String>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.0))
     }
 
     /// Forgets containers that are gone.

@@ -3,28 +3,29 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+/// What is mounted in this program's mount namespace, relative to the root of its file system, and where.
+fn mounts(mountinfo: &str) -> impl Iterator<Item = (&str, &str)> {
+    mountinfo.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        fields.next().zip(fields.next())
+    })
+}
+
 /// The id of this program's own container: engines bind files into a container from a directory named after it.
 pub fn own_container(mountinfo: &str) -> Option<&str> {
-    mountinfo.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        if !["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"].contains(&point) {
-            return None;
-        }
-        root.split('/')
-            .find(|part| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    })
+    let is_id = |part: &&str| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_bound = |point| ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"].contains(&point);
+    let mut bound = mounts(mountinfo).filter(|(_, point)| is_bound(*point));
+    bound.find_map(|(source, _)| source.split('/').find(is_id))
 }
 
 /// The path in this program's own container of a file that the engine with this root directory binds there.
 pub fn bound_file(mountinfo: &str, root: &Path) -> Option<PathBuf> {
     let id = own_container(mountinfo)?;
     let directory = root.join("containers").join(id);
-    mountinfo.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(3);
-        let (source, point) = (fields.next()?, fields.next()?);
+    mounts(mountinfo).find_map(|(source, point)| {
         let file = Path::new(source).file_name()?;
-        // The source is relative to the root of its file system, which may be mounted at any parent directory.
+        // The file system may be mounted at any parent directory.
         let source = Path::new(source.trim_start_matches('/'));
         (source.components().count() > 2 && directory.join(file).ends_with(source))
             .then(|| PathBuf::from(point))

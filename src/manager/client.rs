@@ -1,7 +1,7 @@
 //! The client of a Harness Manager.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::header::{
@@ -11,16 +11,17 @@ use reqwest::{Client, Url};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::client_config::{ManagerConfig, audience, endpoint};
+use super::client_config::{ManagerConfig, audience};
 use super::error::ManagerError;
 use super::requests::ManagerRequests;
 use super::response::Response;
 use super::source::ImageSource;
-use super::token::{Claims, Issued};
+use super::token::{Claims, LIFETIME, may_be_sent};
 use super::transport_error::transport;
 use crate::image::ImageReference;
 use crate::net::client::ClientError;
 use crate::net::{jittered, redirected_to};
+use crate::sync::lock;
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 
@@ -33,10 +34,8 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// A client of a Harness Manager over HTTP.
 pub struct HttpManager {
     client: Client,
-    endpoint: Url,
-    upgrader_endpoint: Url,
+    base: Url,
     config: ManagerConfig,
-    audience: String,
     learned: Mutex<Learned>,
     requests: ManagerRequests,
 }
@@ -44,7 +43,8 @@ pub struct HttpManager {
 /// State that a request leaves for later requests.
 #[derive(Default)]
 struct Learned {
-    token: Option<Issued>,
+    /// The last token, and when it was issued, in seconds.
+    token: Option<(String, i64)>,
     /// This host's clock minus the Manager's, in seconds, according to the last response.
     skew: Option<i64>,
     /// Earliest time of the next request of any caller, on the monotonic clock. Set by the Manager's `Retry-After`.
@@ -65,18 +65,12 @@ impl HttpManager {
     /// # Errors
     /// The certificates or the client as a whole are unusable, or the URL is invalid, which the settings prevent.
     pub fn new(config: ManagerConfig) -> Result<Self, ClientError> {
-        let base = Url::parse(&config.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
-        let resource = if config.reports_upgrader {
-            "delegate-v2"
-        } else {
-            "delegate"
-        };
-        let client = config.connection.client(&base, config.timing.connect)?;
+        let base =
+            Url::parse(&config.manager.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
+        let client = config.egress.client(base.as_str(), config.timing.connect)?;
         Ok(Self {
             client,
-            endpoint: endpoint(&base, resource),
-            upgrader_endpoint: endpoint(&base, "upgrader"),
-            audience: audience(&base),
+            base,
             config,
             learned: Mutex::default(),
             requests: ManagerRequests::default(),
@@ -89,51 +83,52 @@ impl HttpManager {
         self.config.timing.min_attempt = limit;
     }
 
-    fn request_url(&self, current: &ImageReference, workload: &str) -> Url {
-        let mut url = self.endpoint.clone();
+    /// The URL of an upgrade check, with the image in the parameter of this name. Of the delegate endpoints, only `delegate-v2`
+    /// records the time from which the Manager's UI derives AUTO UPGRADE.
+    fn url(&self, resource: &str, parameter: &str, current: &ImageReference) -> Url {
+        let mut url = self.base.clone();
+        // An error means a URL without a host, which the settings prevent.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
+        }
         url.query_pairs_mut()
-            .append_pair("accountId", &self.config.account_id)
-            .append_pair("currentDelegateImageTag", &current.to_string())
-            // The endpoint requires no name, but the Manager uses it to find an image override by name or tag.
-            .append_pair("delegateGroupName", workload);
+            .append_pair("accountId", &self.config.manager.account_id)
+            .append_pair(parameter, &current.to_string());
         url
-    }
-
-    fn learned(&self) -> MutexGuard<'_, Learned> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
         let now = (self.config.clock)().timestamp();
-        let mut learned = self.learned();
-        if let Some(issued) = learned.token.as_ref().filter(|issued| issued.is_valid_at(now)) {
-            return Ok(issued.compact.clone());
+        let mut learned = lock(&self.learned);
+        if let Some((token, issued_at)) = &learned.token
+            && may_be_sent(*issued_at, now)
+        {
+            return Ok(token.clone());
         }
         let claims = Claims {
             iss: self.config.host_name.clone(),
-            sub: self.config.account_id.clone(),
-            aud: self.audience.clone(),
-            exp: now + Issued::LIFETIME,
+            sub: self.config.manager.account_id.clone(),
+            aud: audience(&self.base),
+            exp: now + LIFETIME,
             nbf: now,
             iat: now,
             jti: Uuid::new_v4().to_string(),
         };
-        let sealed = self.config.delegate_token.seal(&claims);
-        let compact = sealed.map_err(|why| ManagerError::NoToken(why.to_owned()))?;
-        learned.token = Some(Issued::new(compact.clone(), now));
-        Ok(compact)
+        let sealed = self.config.manager.token.seal(&claims);
+        let token = sealed.map_err(|why| ManagerError::NoToken(why.to_owned()))?;
+        learned.token = Some((token.clone(), now));
+        Ok(token)
     }
 
     /// This host's clock minus the Manager's, in seconds. `None` without a response or if the last one had no `Date`.
     pub fn skew_seconds(&self) -> Option<i64> {
-        self.learned().skew
+        lock(&self.learned).skew
     }
 
     /// Returns the remaining wait of the Manager's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
-        let left = self
-            .learned()
+        let left = lock(&self.learned)
             .not_before?
             .saturating_duration_since(Instant::now());
         Some(left).filter(|left| !left.is_zero())
@@ -157,11 +152,11 @@ impl HttpManager {
             let error = match answer {
                 Err(error) if error.is_transient() => error,
                 settled => {
-                    self.learned().last_error = None;
+                    lock(&self.learned).last_error = None;
                     return settled;
                 }
             };
-            self.learned().last_error = Some(error.clone());
+            lock(&self.learned).last_error = Some(error.clone());
             let wait = match &error {
                 ManagerError::RateLimited {
                     retry_after: Some(asked),
@@ -170,7 +165,7 @@ impl HttpManager {
             };
             let left = deadline.saturating_duration_since(Instant::now());
             if left < wait.saturating_add(timing.min_attempt) {
-                self.learned().last_error = None;
+                lock(&self.learned).last_error = None;
                 return Err(error);
             }
             tracing::debug!(%error, wait = ?wait, "asking the Manager again");
@@ -196,7 +191,7 @@ impl HttpManager {
         let answer = receive(response, &token, timeout).await?;
         let now = (self.config.clock)();
         let read = answer.read(now);
-        let mut learned = self.learned();
+        let mut learned = lock(&self.learned);
         if answer.status == 401 {
             // After the cause is fixed, the next request must not use the old token.
             learned.token = None;
@@ -220,22 +215,27 @@ impl ImageSource for HttpManager {
         current: &ImageReference,
         workload: &str,
     ) -> Result<ImageReference, ManagerError> {
-        self.send_with_retries(&self.request_url(current, workload)).await
+        let resource = if self.config.reports_upgrader {
+            "delegate-v2"
+        } else {
+            "delegate"
+        };
+        let mut url = self.url(resource, "currentDelegateImageTag", current);
+        // The endpoint requires no name, but the Manager uses it to find an image override by name or tag.
+        url.query_pairs_mut().append_pair("delegateGroupName", workload);
+        self.send_with_retries(&url).await
     }
 
     async fn published_upgrader(
         &self,
         current: &ImageReference,
     ) -> Option<Result<ImageReference, ManagerError>> {
-        let mut url = self.upgrader_endpoint.clone();
-        url.query_pairs_mut()
-            .append_pair("accountId", &self.config.account_id)
-            .append_pair("currentUpgraderImageTag", &current.to_string());
+        let url = self.url("upgrader", "currentUpgraderImageTag", current);
         Some(self.send_with_retries(&url).await)
     }
 
     fn last_error(&self) -> Option<ManagerError> {
-        self.learned().last_error.clone()
+        lock(&self.learned).last_error.clone()
     }
 
     fn requests(&self) -> ManagerRequests {

@@ -1,4 +1,4 @@
-//! The configuration of the Manager's client, and the URLs that it determines.
+//! The configuration of the Manager's client.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,23 +7,30 @@ use chrono::{DateTime, Utc};
 use reqwest::Url;
 
 use super::token::DelegateToken;
-use crate::net::client::Connection;
+use crate::net::client::{CONNECT_TIMEOUT, Egress};
 
-/// The address of a Manager, and the identity of this client.
-pub struct ManagerConfig {
-    /// `MANAGER_HOST_AND_PORT`: scheme and host, with an optional port and path.
-    pub base_url: String,
-    /// `ACCOUNT_ID`: the Harness account.
+/// The Manager, and the account whose published image is followed.
+#[derive(Clone, Debug)]
+pub struct ManagerSettings {
+    /// `ACCOUNT_ID`.
     pub account_id: String,
+    /// `MANAGER_HOST_AND_PORT`: scheme and host, with an optional port and path, without a trailing slash.
+    pub base_url: String,
     /// `UPGRADER_TOKEN`: a delegate token of that account.
-    pub delegate_token: DelegateToken,
+    pub token: DelegateToken,
+}
+
+/// A Manager, and the identity of this client.
+pub struct ManagerConfig {
+    /// Its settings.
+    pub manager: ManagerSettings,
     /// The name of this host, which is the issuer of the tokens.
     pub host_name: String,
     /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads in the requests. True for a daemon that upgrades,
     /// false for one that only checks.
     pub reports_upgrader: bool,
     /// The proxy and certificates.
-    pub connection: Connection,
+    pub egress: Egress,
     /// The limits on waiting.
     pub timing: Timing,
     /// The clock for issuing tokens.
@@ -32,19 +39,12 @@ pub struct ManagerConfig {
 
 impl ManagerConfig {
     /// Creates a configuration from the mandatory settings. All others have their production values.
-    pub fn new(
-        base_url: impl Into<String>,
-        account_id: impl Into<String>,
-        delegate_token: impl Into<DelegateToken>,
-        host_name: impl Into<String>,
-    ) -> Self {
+    pub fn new(manager: ManagerSettings, host_name: impl Into<String>) -> Self {
         Self {
-            base_url: base_url.into(),
-            account_id: account_id.into(),
-            delegate_token: delegate_token.into(),
+            manager,
             host_name: host_name.into(),
             reports_upgrader: false,
-            connection: Connection::default(),
+            egress: Egress::default(),
             timing: Timing::default(),
             clock: Utc::now,
         }
@@ -54,7 +54,7 @@ impl ManagerConfig {
 impl fmt::Debug for ManagerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManagerConfig")
-            .field("account_id", &self.account_id)
+            .field("account_id", &self.manager.account_id)
             .field("host_name", &self.host_name)
             .field("reports_upgrader", &self.reports_upgrader)
             .field("timing", &self.timing)
@@ -78,23 +78,12 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(10),
+            connect: CONNECT_TIMEOUT,
             total: Duration::from_secs(30),
             first_pause: Duration::from_millis(500),
             min_attempt: Duration::from_secs(5),
         }
     }
-}
-
-/// Returns the URL of an upgrade check. Of the delegate endpoints, only `delegate-v2` records the time from which the
-/// Manager's UI derives AUTO UPGRADE.
-pub(super) fn endpoint(base: &Url, resource: &str) -> Url {
-    let mut endpoint = base.clone();
-    // An error means a URL without a host, which the settings prevent.
-    if let Ok(mut segments) = endpoint.path_segments_mut() {
-        segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
-    }
-    endpoint
 }
 
 /// Returns `scheme://host:port`, always with the port.

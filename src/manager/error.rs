@@ -125,28 +125,16 @@ pub enum ManagerError {
 impl ManagerError {
     /// Whether delegates cannot use the Manager either. Their health then says nothing about their image.
     pub fn is_outage(&self) -> bool {
-        match self {
+        // A Manager that limits requests is reachable.
+        matches!(
+            self,
             Self::Unreachable(_)
-            | Self::Tls(_)
-            | Self::ClientCertificate(_)
-            | Self::ProxyLogin
-            | Self::Timeout(_)
-            | Self::Server { .. } => true,
-            // A Manager that limits requests is reachable.
-            Self::RateLimited { .. }
-            | Self::TokenUnknown
-            | Self::TokenRevoked
-            | Self::TokenExpired { .. }
-            | Self::WrongEndpoint
-            | Self::AccessDenied
-            | Self::InvalidRequest { .. }
-            | Self::Refused { .. }
-            | Self::Redirect { .. }
-            | Self::TooLarge { .. }
-            | Self::Malformed(_)
-            | Self::BadReference(_)
-            | Self::NoToken(_) => false,
-        }
+                | Self::Tls(_)
+                | Self::ClientCertificate(_)
+                | Self::ProxyLogin
+                | Self::Timeout(_)
+                | Self::Server { .. }
+        )
     }
 
     /// Whether to ask again before the next run.

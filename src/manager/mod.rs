@@ -11,10 +11,10 @@ pub mod token;
 mod transport_error;
 mod upgrader_image;
 
-pub use crate::net::client::{ClientError, ClientIdentity, Connection};
+pub use crate::net::client::ClientError;
 pub use crate::net::dns::Resolver;
 pub use client::HttpManager;
-pub use client_config::{ManagerConfig, Timing};
+pub use client_config::{ManagerConfig, ManagerSettings, Timing};
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use heartbeat::ManagerStatus;

@@ -111,31 +111,14 @@ pub struct Claims {
     pub jti: String,
 }
 
-/// A sealed token, and the period in which it may be sent.
-pub(super) struct Issued {
-    pub(super) compact: String,
-    from: i64,
-    until: i64,
-}
+/// The lifetime of a token, from `iat` to `exp`, in seconds.
+pub(super) const LIFETIME: i64 = 30 * 60;
+/// How many seconds before `exp` to create a new token.
+const MARGIN: i64 = 5 * 60;
 
-impl Issued {
-    /// The lifetime of a token, from `iat` to `exp`, in seconds.
-    pub(super) const LIFETIME: i64 = 30 * 60;
-    /// How many seconds before `exp` to create a new token.
-    const MARGIN: i64 = 5 * 60;
-
-    pub(super) fn new(compact: String, now: i64) -> Self {
-        Self {
-            compact,
-            from: now,
-            until: now + Self::LIFETIME - Self::MARGIN,
-        }
-    }
-
-    /// Whether the token may be sent at `now`. If the clock was set back, the token may be from the future.
-    pub(super) fn is_valid_at(&self, now: i64) -> bool {
-        (self.from..self.until).contains(&now)
-    }
+/// Whether a token that was issued at that time may be sent now. If the clock was set back, it may be from the future.
+pub(super) fn may_be_sent(issued_at: i64, now: i64) -> bool {
+    (issued_at..issued_at + LIFETIME - MARGIN).contains(&now)
 }
 
 #[cfg(test)]
@@ -144,7 +127,6 @@ mod tests {
 
     #[test]
     fn uses_token_until_five_minutes_before_expiry() {
-        let issued = Issued::new(String::new(), 1_000_000);
         for (now, good) in [
             (1_000_000, true),
             (1_001_499, true),
@@ -152,7 +134,7 @@ mod tests {
             (1_001_800, false),
             (999_999, false),
         ] {
-            assert_eq!(issued.is_valid_at(now), good, "{now}");
+            assert_eq!(may_be_sent(1_000_000, now), good, "{now}");
         }
     }
 }

@@ -1,15 +1,20 @@
 //! The HTTP client for remote servers such as a Manager or a receiver of events. It uses the configured proxy, trusted
 //! certificates and client certificate.
 
-use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
-use reqwest::{Client, Proxy, Url, redirect};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::HeaderValue;
+use reqwest::{Client, NoProxy, Proxy, Url, redirect};
 use rustls::sign::CertifiedKey;
 
 use super::dns::Resolver;
 use super::{certificates, tls, without_request};
 use crate::text::one_line;
+use crate::text::secret::Secret;
 
 /// The most characters of a remote server's message to quote in a log line.
 pub(crate) const MAX_SHOWN: usize = 200;
@@ -17,28 +22,35 @@ pub(crate) const MAX_SHOWN: usize = 200;
 /// The `User-Agent` of this program's requests.
 pub(crate) const USER_AGENT: &str = concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION"));
 
-/// How to reach remote servers. Nothing here is read from the environment.
-#[derive(Clone, Default)]
-pub struct Connection {
-    /// The proxy, with its exceptions.
-    pub proxy: Option<Proxy>,
-    /// Whether the connection to the proxy uses plain HTTP.
-    pub proxy_is_plain: bool,
-    /// PEM certificates to trust besides the system's: CAs, and certificates of single servers.
-    pub ca_bundle: Option<Vec<u8>>,
-    /// The client certificate for mTLS.
-    pub client_identity: Option<ClientIdentity>,
+/// The time limit for a connection to a remote server, including TLS.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How to reach remote servers. The files were valid when the settings were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Egress {
+    /// `PROXY_*` or `HTTPS_PROXY`. `None` if `NO_PROXY` covers everything.
+    pub proxy: Option<ProxySettings>,
+    /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
+    pub no_proxy: Option<String>,
+    /// `CA_BUNDLE`: certificates to trust besides the system's, of CAs or of single servers.
+    pub ca_bundle: Option<PathBuf>,
+    /// `CLIENT_CERT`. Set if and only if the key is set.
+    pub client_cert: Option<PathBuf>,
+    /// `CLIENT_KEY`. Set if and only if the certificate is set.
+    pub client_key: Option<PathBuf>,
     /// Resolves host names.
     pub resolver: Resolver,
 }
 
-/// The certificate for servers that require mTLS.
-#[derive(Clone)]
-pub struct ClientIdentity {
-    /// The certificate chain in PEM format, starting with the client's own certificate.
-    pub certificate: Vec<u8>,
-    /// The certificate's private key in PEM format.
-    pub key: Vec<u8>,
+/// A proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxySettings {
+    /// `scheme://host:port`, without user and password.
+    pub url: String,
+    /// The user name. Set if and only if the password is set.
+    pub username: Option<String>,
+    /// The password in plain text, with the URL's percent-encoding decoded.
+    pub password: Option<Secret>,
 }
 
 /// The configuration error that prevents the creation of a client, which only its use shows. No message quotes a value that may contain a password.
@@ -71,20 +83,26 @@ pub enum ClientError {
     Client(String),
 }
 
-impl Connection {
+impl Egress {
     /// Creates a client for this URL, without redirects. `connect` is the time limit for a connection, including TLS.
-    pub fn client(&self, url: &Url, connect: Duration) -> Result<Client, ClientError> {
+    ///
+    /// # Errors
+    /// A file disappeared, the proxy or the system's certificates cannot be used, or the URL is invalid, which the settings
+    /// prevent.
+    pub fn client(&self, url: &str, connect: Duration) -> Result<Client, ClientError> {
         // For clients without their own TLS configuration, such as those of the tests. An error means that a provider is
         // already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let broken = |reason: &str| ClientError::Client(one_line(reason, MAX_SHOWN));
-        let bundle = self.ca_bundle.as_deref();
-        let authorities = bundle.map_or(Ok(Vec::new()), certificates::authorities);
-        let authorities = authorities.map_err(ClientError::CaBundle)?;
-        let identity = self.client_identity.as_ref().map(identity).transpose();
-        let identity = identity.map_err(ClientError::Identity)?;
-        let plain = url.scheme() == "http" && (self.proxy.is_none() || self.proxy_is_plain);
-        let tls = if plain {
+        let url = Url::parse(url).map_err(|error| broken(&error.to_string()))?;
+        let mut authorities = Vec::new();
+        if let Some(path) = &self.ca_bundle {
+            let bundle = opened("CA_BUNDLE", path, certificates::read_bundle(path))?;
+            authorities = certificates::authorities(&bundle).map_err(ClientError::CaBundle)?;
+        }
+        let identity = self.identity()?;
+        let is_plain = |proxy: &ProxySettings| proxy.url.starts_with("http://");
+        let tls = if url.scheme() == "http" && self.proxy.as_ref().is_none_or(is_plain) {
             // Without TLS, no CA certificates are needed or loaded.
             tls::without_roots()
         } else {
@@ -99,18 +117,43 @@ impl Connection {
             .connect_timeout(connect)
             .tls_backend_preconfigured(tls.map_err(|error| broken(&error))?);
         if let Some(proxy) = &self.proxy {
-            builder = builder.proxy(proxy.clone());
+            builder = builder.proxy(self.with_exceptions(proxy)?);
         }
         builder
             .build()
             .map_err(|error| broken(&without_request(&error.without_url())))
     }
+
+    fn identity(&self) -> Result<Option<CertifiedKey>, ClientError> {
+        let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
+            return Ok(None);
+        };
+        let chain = opened("CLIENT_CERT", certificate, fs::read(certificate))?;
+        let key = opened("CLIENT_KEY", key, fs::read(key))?;
+        let identity = certificates::chain(&chain)
+            .and_then(|chain| certificates::identity(chain, certificates::signing_key(&key)?, "CLIENT_CERT"));
+        identity.map(Some).map_err(ClientError::Identity)
+    }
+
+    fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, ClientError> {
+        let problem = |error: reqwest::Error| ClientError::Proxy(error.without_url().to_string());
+        let mut proxy = Proxy::all(&settings.url).map_err(problem)?;
+        if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+            // reqwest would put the login into a URL, which would turn %41 in a password into A.
+            let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+            let mut login = HeaderValue::try_from(format!("Basic {login}"))
+                .map_err(|_| ClientError::Proxy("its login does not fit into a header".to_owned()))?;
+            login.set_sensitive(true);
+            proxy = proxy.custom_http_auth(login);
+        }
+        Ok(proxy.no_proxy(self.no_proxy.as_deref().and_then(NoProxy::from_string)))
+    }
 }
 
-fn identity(files: &ClientIdentity) -> Result<CertifiedKey, String> {
-    certificates::identity(
-        certificates::chain(&files.certificate)?,
-        certificates::signing_key(&files.key)?,
-        "CLIENT_CERT",
-    )
+fn opened(variable: &'static str, path: &Path, content: io::Result<Vec<u8>>) -> Result<Vec<u8>, ClientError> {
+    content.map_err(|error| ClientError::File {
+        variable,
+        path: path.display().to_string(),
+        error,
+    })
 }

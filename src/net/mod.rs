@@ -4,7 +4,6 @@
 pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod dns;
-pub(crate) mod egress;
 pub(crate) mod lines;
 pub(crate) mod receiver;
 pub(crate) mod retry;

@@ -1,7 +1,7 @@
 //! Changes of delegates and of holds between two observations, as reported by the engine.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -12,6 +12,7 @@ use tracing::info;
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError, Happening};
 use crate::host::hold::VOLUMES;
+use crate::sync::lock;
 
 /// Events within this time, such as a stop and the next start, are handled together.
 const BURST: Duration = Duration::from_millis(500);
@@ -61,25 +62,21 @@ impl Watch {
     }
 
     pub(super) fn set_delegates(&self, delegates: impl Iterator<Item = ContainerId>) {
-        self.heard().delegates = delegates.collect();
+        lock(&self.heard).delegates = delegates.collect();
     }
 
     /// A moment since which the engine is known not to have restarted.
     pub(super) fn unbroken_since(&self) -> Option<Instant> {
-        self.heard().open_since
+        lock(&self.heard).open_since
     }
 
     pub(super) fn is_listening(&self) -> bool {
-        self.heard().is_listening
+        lock(&self.heard).is_listening
     }
 
     /// Whether a record of ours was, or may have been, created or removed since the last call.
     pub(super) fn takes_changed_records(&self) -> bool {
-        std::mem::take(&mut self.heard().records_changed)
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut lock(&self.heard).records_changed)
     }
 
     /// Completes half a second after a change that no observation has shown yet.
@@ -101,12 +98,11 @@ impl Drop for Watch {
 
 /// Listens for as long as the engine permits it.
 async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: watch::Sender<()>) {
-    let lock = || heard.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let since = Instant::now();
-        lock().is_listening = true;
+        lock(&heard).is_listening = true;
         let tell = |happened: Happening<'_>| {
-            let mut heard = lock();
+            let mut heard = lock(&heard);
             heard.open_since.get_or_insert_with(Instant::now);
             let matters = match happened {
                 // Another process may have created it for a delegate.
@@ -122,7 +118,7 @@ async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: wa
         };
         let ended = engine.watch(tell).await;
         {
-            let mut heard = lock();
+            let mut heard = lock(&heard);
             (heard.is_listening, heard.records_changed) = (false, true);
         }
         if let Err(problem) = &ended
@@ -134,7 +130,7 @@ async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: wa
         let has_lasted = since.elapsed() > RECONNECT;
         let is_renewed = has_lasted && matches!(ended, Err(EngineError::TimedOut(_)));
         if !is_renewed {
-            lock().open_since = None;
+            lock(&heard).open_since = None;
         }
         if has_lasted {
             // An engine that ends also ends its containers.

@@ -115,7 +115,7 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// Records and returns each answer once.
-    pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
+    pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
         match (&answered.question, &answered.answer) {
             (Question::Published(query), Answer::Published(answer)) => {
@@ -191,7 +191,7 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// The requests to the Manager so far.
-    pub(super) fn requests(&self) -> ManagerRequests {
+    pub(crate) fn requests(&self) -> ManagerRequests {
         let source = self.source.as_ref();
         source.map_or_else(ManagerRequests::default, |source| source.requests())
     }

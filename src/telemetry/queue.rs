@@ -3,8 +3,10 @@
 
 use std::io::{self, Write};
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::sync::lock;
 
 /// How many bytes may wait, in addition to those being written. A single line is accepted whatever its length.
 const LIMIT: usize = 64 << 10;
@@ -53,14 +55,10 @@ impl Queue {
         Ok(queue)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write_all(&self, mut output: impl Write, tell: impl Fn(u64)) {
         loop {
             let is_idle = |state: &mut State| state.waiting.is_empty();
-            let waited = self.0.changed.wait_while(self.state(), is_idle);
+            let waited = self.0.changed.wait_while(lock(&self.0.state), is_idle);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner);
             let text = mem::take(&mut state.waiting);
             let lines = mem::take(&mut state.lines);
@@ -72,7 +70,7 @@ impl Queue {
                 tell(dropped);
             }
             let written = output.write_all(&text).and_then(|()| output.flush());
-            let mut state = self.state();
+            let mut state = lock(&self.0.state);
             if written.is_err() {
                 state.dropped += lines;
             }
@@ -84,7 +82,7 @@ impl Queue {
 
     /// Adds a line, or drops it. Once a line is dropped, so are all others until the thread has taken the waiting ones.
     pub(super) fn push(&self, line: &[u8]) {
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         let fits = state.waiting.is_empty() || state.waiting.len() + line.len() <= LIMIT;
         if state.newly_dropped > 0 || !fits {
             state.newly_dropped += 1;
@@ -99,14 +97,17 @@ impl Queue {
 
     /// How many lines were not written since the start.
     pub(super) fn dropped(&self) -> u64 {
-        self.state().dropped
+        lock(&self.0.state).dropped
     }
 
     /// Waits until all lines are written, but no longer than this.
     pub(super) fn flush(&self, limit: Duration) {
         let is_busy = |state: &mut State| state.is_writing || !state.waiting.is_empty();
         // The caller does not need to know whether it was in time.
-        let _ = self.0.changed.wait_timeout_while(self.state(), limit, is_busy);
+        let _ = self
+            .0
+            .changed
+            .wait_timeout_while(lock(&self.0.state), limit, is_busy);
     }
 }
 
@@ -159,14 +160,14 @@ mod tests {
         let (queue, permits, written) = slow();
         let begun = Instant::now();
         queue.push(b"line 0\n");
-        while !queue.state().is_writing {
+        while !lock(&queue.0.state).is_writing {
             std::thread::sleep(Duration::from_millis(1));
         }
         for number in 1..LINES {
             queue.push(format!("line {number}\n").as_bytes());
         }
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-        assert!(queue.state().waiting.len() <= LIMIT);
+        assert!(lock(&queue.0.state).waiting.len() <= LIMIT);
         let dropped = queue.dropped();
         assert!(dropped > 0 && dropped < LINES, "{dropped}");
         drop(permits);

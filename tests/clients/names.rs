@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig, Resolver};
+use delegate_upgrader::config::Egress;
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, Resolver};
 use kit::manager::{RawServer, ask, config, published, reference};
 use kit::names::{AAAA, Says, free_port, server};
 use tempfile::TempDir;
@@ -168,9 +169,9 @@ async fn resolves_the_manager_or_names_the_servers_in_the_error() {
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     let client = |resolver| {
         HttpManager::new(ManagerConfig {
-            connection: Connection {
+            egress: Egress {
                 resolver,
-                ..Connection::default()
+                ..Egress::default()
             },
             timing: kit::manager::HASTY,
             ..config(&format!("http://{NAME}:{port}"))

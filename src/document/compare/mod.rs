@@ -85,14 +85,25 @@ impl<'a> Comparison<'a> {
     }
 
     fn scalars(&mut self) {
-        for field in defaults::SCALARS {
-            let old = self.old_config.get(field);
-            let expected = if same_or_unset(old, self.old_image.get(field)) {
-                self.new_image.get(field)
+        let configs = [self.old_config, self.new_config, self.old_image, self.new_image];
+        self.merged("/Config", configs.map(Some), defaults::SCALARS);
+    }
+
+    /// Compares fields that have the image's value if the owner set none, in the old container, the new one and their images.
+    fn merged(
+        &mut self,
+        path: &str,
+        [old, new, old_image, new_image]: [Option<&Map<String, Value>>; 4],
+        fields: impl IntoIterator<Item = &'a str>,
+    ) {
+        for field in fields {
+            let value = lookup(old, field);
+            let expected = if same_or_unset(value, lookup(old_image, field)) {
+                lookup(new_image, field)
             } else {
-                old
+                value
             };
-            self.require(format!("/Config/{field}"), expected, self.new_config.get(field));
+            self.require(format!("{path}/{field}"), expected, lookup(new, field));
         }
     }
 
@@ -183,17 +194,8 @@ impl<'a> Comparison<'a> {
     }
 
     fn healthcheck(&mut self) {
-        let [old, new, old_image, new_image] = self.maps("Healthcheck");
-        for field in keys([old, new, new_image]) {
-            let value = lookup(old, field);
-            let expected = if same_or_unset(value, lookup(old_image, field)) {
-                lookup(new_image, field)
-            } else {
-                value
-            };
-            let path = format!("/Config/Healthcheck/{field}");
-            self.require(path, expected, lookup(new, field));
-        }
+        let maps @ [old, new, _, new_image] = self.maps("Healthcheck");
+        self.merged("/Config/Healthcheck", maps, keys([old, new, new_image]));
     }
 
     fn names(&mut self) {

@@ -18,29 +18,15 @@ pub(in crate::engine) enum Account {
     IdentityToken(Secret),
 }
 
-/// An account at one registry.
-#[derive(Clone)]
-pub(in crate::engine) struct Login {
-    pub(super) account: Account,
-    registry: String,
-}
-
-impl Login {
-    pub(in crate::engine) fn new(account: Account, registry: &str) -> Self {
-        Self {
-            account,
-            registry: registry.to_owned(),
-        }
-    }
-
-    /// Returns the value of [`HEADER`] for a request that this program builds itself.
-    pub(in crate::engine) fn header(&self) -> String {
-        let serveraddress = server_address(&self.registry);
-        let credentials = match &self.account {
-            Account::Password { username, password } => json!({
+impl Account {
+    /// Returns the value of [`HEADER`] for a request about an image of this registry.
+    pub(in crate::engine) fn header(&self, registry: &str) -> String {
+        let serveraddress = server_address(registry);
+        let credentials = match self {
+            Self::Password { username, password } => json!({
                 "username": username, "password": password.expose(), "serveraddress": serveraddress,
             }),
-            Account::IdentityToken(token) => json!({
+            Self::IdentityToken(token) => json!({
                 "identitytoken": token.expose(), "serveraddress": serveraddress,
             }),
         };

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use config_file::DockerConfig;
-use header::{Account, Login};
+use header::Account;
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -55,7 +55,7 @@ impl Credentials {
     /// Returns the user name and password for a registry, for a program that contacts the registry itself.
     #[cfg(feature = "kubernetes")]
     pub(crate) async fn password(&self, registry: &str) -> Option<(String, Secret)> {
-        match self.look_up(registry).await.login?.account {
+        match self.look_up(registry).await.login? {
             Account::Password { username, password } => Some((username, password)),
             Account::IdentityToken(_) => None,
         }
@@ -69,7 +69,7 @@ impl Credentials {
         let mut lookup = Lookup::default();
         if let Some(own) = self.own.as_ref().filter(is_for) {
             let (username, password) = (own.username.clone(), own.password.clone());
-            lookup.login = Some(Login::new(Account::Password { username, password }, registry));
+            lookup.login = Some(Account::Password { username, password });
             return lookup;
         }
         if let Some(file) = &self.file
@@ -79,10 +79,10 @@ impl Credentials {
             if let Some(helper) = config.helper(registry)
                 && let Some(account) = lookup.note(helper::ask(helper, registry).await)
             {
-                lookup.login = Some(Login::new(account, registry));
+                lookup.login = Some(account);
                 lookup.origin = Some(format!("{path} (credential helper {helper})"));
             } else if let Some((key, account)) = lookup.note(config.account(registry)) {
-                lookup.login = Some(Login::new(account, registry));
+                lookup.login = Some(account);
                 lookup.origin = Some(format!("{path} (entry {key})"));
             }
         }
@@ -93,7 +93,7 @@ impl Credentials {
 #[derive(Default)]
 pub(super) struct Lookup {
     /// The login to pull with.
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<Account>,
     /// The source of the login, unless it is our own settings. Such a login may be outdated or for another account.
     pub(super) origin: Option<String>,
     /// The first problem that was found, without any secret. Most images need no login, so the problem stops nothing; it is

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
-use bollard::{BollardRequest, ClientVersion, Docker};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
 use hyper::Uri;
 
 use super::WRITE;
@@ -16,10 +16,6 @@ use crate::net::innermost;
 
 /// Creates the client for this version of the API. It sends nothing.
 pub(super) fn new(http: &HttpClient, api: ApiVersion) -> Result<Docker, EngineError> {
-    let version = ClientVersion {
-        major_version: api.major.into(),
-        minor_version: api.minor.into(),
-    };
     let transport = http.transport.clone();
     let send = move |mut request: BollardRequest| {
         with_version_prefix(request.uri_mut(), api);
@@ -30,12 +26,12 @@ pub(super) fn new(http: &HttpClient, api: ApiVersion) -> Result<Docker, EngineEr
             answer.await.map_err(|error| io::Error::other(error).into())
         }
     };
-    // The limit until an answer starts. The caller limits the whole call.
+    // The limit until an answer starts. The caller limits the whole call. The version reaches no request.
     Docker::connect_with_custom_transport(
         send,
         Some(http.base.as_str().trim_end_matches('/')),
         WRITE.as_secs(),
-        &version,
+        API_DEFAULT_VERSION,
     )
     .map_err(|error| to_engine_error(error, WRITE))
 }

@@ -58,7 +58,8 @@ impl DockerEngine {
                 });
             });
         };
-        self.track_session(self.shared.http.follow(request, usize::MAX, take).await)
-            .await
+        // The call is neither counted nor logged, since its duration says nothing about the engine.
+        let ended = self.shared.http.stream(request, usize::MAX, take).await;
+        self.track_session(ended).await
     }
 }

@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::stream::{Elements, too_much};
+use super::stream::too_much;
 use super::transport::{self, Transport};
 use crate::container::ApiVersion;
-use crate::engine::credentials::header::{self, Login};
-use crate::engine::{EngineCalls, EngineError, EngineHost};
+use crate::engine::credentials::header::{self, Account};
+use crate::engine::{EngineError, EngineHost};
 use crate::net::innermost;
 
 /// The most bytes of one document, and of a list of documents. The parsed form can take sixteen times as much memory, which
@@ -29,7 +29,7 @@ pub(super) const MOST_OF_DOCUMENTS: usize = 8 << 20;
 /// The most bytes of an error message.
 const MOST_MESSAGE: usize = 64 << 10;
 /// The most bytes of a list that is read element by element.
-const MOST_OF_LIST: usize = 128 << 20;
+pub(super) const MOST_OF_LIST: usize = 128 << 20;
 
 /// The total time for an answer that keeps sending data, as a multiple of its limit.
 const PATIENCE: u32 = 10;
@@ -39,7 +39,6 @@ const PATIENCE: u32 = 10;
 pub(super) struct HttpClient {
     pub(super) transport: Transport,
     pub(super) base: Url,
-    pub(super) calls: EngineCalls,
 }
 
 /// A request that has not been sent yet.
@@ -61,11 +60,7 @@ impl HttpClient {
     pub(super) fn new(host: &EngineHost) -> Result<Self, EngineError> {
         let (transport, base) = transport::to(host).map_err(EngineError::Unreachable)?;
         let base = Url::parse(&base).map_err(|error| EngineError::Unreachable(format!("{base}: {error}")))?;
-        Ok(Self {
-            transport,
-            base,
-            calls: EngineCalls::default(),
-        })
+        Ok(Self { transport, base })
     }
 
     /// Creates a request. Encodes the segments of its path, and puts them below the API version unless that is `None`.
@@ -108,35 +103,9 @@ impl HttpClient {
         Ok(body)
     }
 
-    /// Sends a request whose answer is a list, and reads the elements one by one.
-    pub(super) async fn each<T: DeserializeOwned>(
-        &self,
-        request: Request,
-        mut take: impl FnMut(T) -> Result<(), String> + Send,
-    ) -> Result<(), EngineError> {
-        let path = request.path().to_owned();
-        let mut elements = Elements::default();
-        let read = |chunk: &[u8]| elements.read(chunk, &mut take);
-        self.stream(request, MOST_OF_LIST, read).await?;
-        elements.end(&path, MOST_OF_LIST)
-    }
-
     /// Sends a request whose answer may be long, and passes on the chunks of its body until `max` bytes have arrived. Fails
     /// for any status but 2xx and 304.
     pub(super) async fn stream(
-        &self,
-        request: Request,
-        max: usize,
-        take: impl FnMut(&[u8]) + Send,
-    ) -> Result<(), EngineError> {
-        self.calls
-            .follow(request.to_string(), self.follow(request, max, take))
-            .await
-    }
-
-    /// Does the same for an endless answer, such as an event stream. The call is neither counted nor logged, since its
-    /// duration says nothing about the engine.
-    pub(super) async fn follow(
         &self,
         request: Request,
         max: usize,
@@ -159,18 +128,14 @@ impl HttpClient {
         request: Request,
         name: &str,
     ) -> Result<Option<String>, EngineError> {
-        self.calls
-            .follow(request.to_string(), async {
-                let response = self.response(request).await?;
-                let status = response.status();
-                if !status.is_success() {
-                    // An answer to HEAD has no body, and so no message.
-                    return Err(EngineError::of_status(status.as_u16(), &status.to_string()));
-                }
-                let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-                Ok(value.map(str::to_owned))
-            })
-            .await
+        let response = self.response(request).await?;
+        let status = response.status();
+        if !status.is_success() {
+            // An answer to HEAD has no body, and so no message.
+            return Err(EngineError::of_status(status.as_u16(), &status.to_string()));
+        }
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        Ok(value.map(str::to_owned))
     }
 
     async fn response(&self, request: Request) -> Result<Response<Incoming>, EngineError> {
@@ -225,9 +190,9 @@ impl Request {
         self
     }
 
-    /// Sends this login along, if there is one.
-    pub(super) fn with(mut self, login: Option<&Login>) -> Self {
-        self.login = login.map(Login::header);
+    /// Sends this login of a registry along, if there is one.
+    pub(super) fn with(mut self, login: Option<&Account>, registry: &str) -> Self {
+        self.login = login.map(|login| login.header(registry));
         self
     }
 }

@@ -29,7 +29,7 @@ use tokio::sync::Mutex;
 use self::arguments::{checked_id, reference_path, restart_policy};
 use self::copied_files::ChangedFiles;
 use self::http::{HttpClient, MOST_OF_DOCUMENTS};
-use self::responses::{ContainerRow, Created, HostInfo, Volumes};
+use self::responses::{ContainerRow, Created, Volumes};
 use self::session::Session;
 use super::credentials::Credentials;
 use super::{
@@ -71,6 +71,7 @@ pub struct DockerEngine {
 struct Shared {
     host: EngineHost,
     http: HttpClient,
+    calls: EngineCalls,
     credentials: Credentials,
     session: Mutex<Option<Session>>,
 }
@@ -84,38 +85,27 @@ impl fmt::Debug for DockerEngine {
 }
 
 impl DockerEngine {
-    /// Prepares the client and sends nothing. Without an engine, each call fails with [`EngineError::Unreachable`].
+    /// Prepares the client, with credentials for the registries that the engine pulls from, and sends nothing. Without an
+    /// engine, each call fails with [`EngineError::Unreachable`].
     ///
-    /// Fails only if a TLS directory cannot be read.
-    pub fn connect(host: &EngineHost) -> Result<Self, EngineError> {
-        Ok(Self::new(
-            host.clone(),
-            HttpClient::new(host)?,
-            Credentials::default(),
-        ))
-    }
-
-    /// Returns the same engine with credentials for the registries that it pulls from.
-    #[must_use]
-    pub fn with_credentials(self, credentials: Credentials) -> Self {
-        Self::new(self.shared.host.clone(), self.shared.http.clone(), credentials)
-    }
-
-    fn new(host: EngineHost, http: HttpClient, credentials: Credentials) -> Self {
-        Self {
+    /// # Errors
+    /// A TLS directory cannot be read.
+    pub fn connect(host: &EngineHost, credentials: Credentials) -> Result<Self, EngineError> {
+        Ok(Self {
             shared: Arc::new(Shared {
-                host,
-                http,
+                host: host.clone(),
+                http: HttpClient::new(host)?,
+                calls: EngineCalls::default(),
                 credentials,
                 session: Mutex::new(None),
             }),
-        }
+        })
     }
 }
 
 impl Engine for DockerEngine {
     fn calls(&self) -> EngineCalls {
-        self.shared.http.calls.clone()
+        self.shared.calls.clone()
     }
 
     async fn info(&self) -> Result<EngineInfo, EngineError> {
@@ -128,15 +118,17 @@ impl Engine for DockerEngine {
 
     async fn identity(&self) -> Result<String, EngineError> {
         let is_podman = self.info().await?.is_podman;
-        let info: HostInfo = self.read(&["info"]).await?;
-        Ok(info.identity(is_podman))
+        let info: Value = self.read(&["info"]).await?;
+        // Cloned machines may share an id, and Podman makes up a new one each time.
+        let id = if is_podman { "" } else { text_at(&info, "/ID") };
+        Ok(format!("{id} {}", text_at(&info, "/Name")))
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
         let request = self.request(Method::GET, &["containers", "json"], READ).await?;
         let mut rows = Vec::new();
         let take = |row: ContainerRow| {
-            rows.push(row.0);
+            rows.push(row.summary());
             let fits = rows.len() <= MAX_CONTAINERS;
             fits.then_some(())
                 .ok_or_else(|| format!("more than {MAX_CONTAINERS} containers, which is too much to know"))
@@ -209,11 +201,7 @@ impl Engine for DockerEngine {
         let path = ["networks", network, "connect"];
         let request = self.request(Method::POST, &path, WRITE).await?;
         match self.send(request.body(&body)).await {
-            Err(EngineError::Refused { status: 403, message })
-                if messages::is_connected_already(&message) =>
-            {
-                Ok(())
-            }
+            Err(error) if error.is_connected_already() => Ok(()),
             other => other.map(|_| ()),
         }
     }
@@ -276,7 +264,7 @@ impl Engine for DockerEngine {
         });
         match removed.await {
             Err(EngineError::NotFound(_)) => Ok(()),
-            Err(EngineError::Conflict(message)) if messages::is_removal_in_progress(&message) => Ok(()),
+            Err(error) if error.is_removal_in_progress() => Ok(()),
             other => other,
         }
     }
@@ -296,9 +284,7 @@ impl Engine for DockerEngine {
         let request = request.query("stdout", "1").query("stderr", "1");
         let request = request.query("tail", lines.max(LOG_PIECES).to_string().as_str());
         match self.tail(request, lines).await {
-            Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
-                Ok(String::new())
-            }
+            Err(error) if error.is_unreadable_log() => Ok(String::new()),
             other => other,
         }
     }
@@ -352,8 +338,11 @@ impl Engine for DockerEngine {
             let archive = ["containers", id.as_str(), "archive"];
             let request = self.request(Method::HEAD, &archive, READ).await?;
             let request = request.query("path", path.as_str());
-            let stat = self.shared.http.header_of(request, copied_files::STAT).await;
-            match self.track_session(stat).await {
+            let (call, http) = (request.to_string(), &self.shared.http);
+            match self
+                .counted(call, http.header_of(request, copied_files::STAT))
+                .await
+            {
                 Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
                 // 404: the file was removed in the meantime.
                 Ok(_) | Err(EngineError::NotFound(_)) => {}
@@ -411,7 +400,7 @@ impl Engine for DockerEngine {
                     status: 401 | 403, ..
                 },
             ) => Ok(None),
-            Err(EngineError::Refused { message, .. }) if message.contains(messages::NO_MANAGER) => Ok(None),
+            Err(error) if error.is_not_a_manager() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -436,14 +425,13 @@ impl Engine for DockerEngine {
         let path = ["services", update.id, "update"];
         let request = self.request(Method::POST, &path, WRITE).await?;
         let request = request.query("version", update.version.to_string().as_str());
-        let lookup = match update.image {
-            Some(image) => Some(self.look_up_login(image).await),
+        let login = match update.image {
+            Some(image) => self.look_up_login(image).await.login.zip(Some(image)),
             None => None,
         };
-        let login = lookup.as_ref().and_then(|lookup| lookup.login.as_ref());
-        let request = match login {
+        let request = match &login {
+            Some((login, image)) => request.with(Some(login), image.registry()),
             None => request.query("registryAuthFrom", "spec"),
-            login => request.with(login),
         };
         match self.send(request.body(update.spec)).await {
             Err(EngineError::Refused { message, .. }) if message.contains(messages::OUT_OF_SEQUENCE) => {

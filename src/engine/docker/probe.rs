@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::DockerEngine;
 use super::http::Request;
-use super::messages::NO_MANAGER;
 use crate::engine::EngineError;
 use crate::engine::permissions::ApiCall;
 
@@ -28,7 +27,7 @@ impl DockerEngine {
     pub(crate) async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {
         match self.send(self.harmless(call).await?).await {
             // The engine itself reports this for Swarm calls.
-            Err(EngineError::Refused { message, .. }) if message.contains(NO_MANAGER) => Ok(None),
+            Err(error) if error.is_not_a_manager() => Ok(None),
             Err(EngineError::Refused {
                 status: status @ (401 | 403 | 405 | 501 | 502 | 503),
                 message,

@@ -11,7 +11,7 @@ use super::DockerEngine;
 use super::http::{HttpClient, Request, next_chunk};
 use super::messages::{LayerStatus, layer_status};
 use super::stream::LONGEST;
-use crate::engine::credentials::header::Login;
+use crate::engine::credentials::header::Account;
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::net::innermost;
@@ -48,7 +48,7 @@ impl DockerEngine {
         &self,
         reference: &ImageReference,
         platform: Option<&str>,
-        login: Option<&Login>,
+        login: Option<&Account>,
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let http = &self.shared.http;
@@ -61,10 +61,11 @@ impl DockerEngine {
         let tag = (!has_version).then_some("latest");
         let request = self.request(Method::POST, &["images", "create"], IDLE).await?;
         let request = request.query("fromImage", image.as_str()).query("tag", tag);
-        let request = request.query("platform", platform).with(login);
+        let request = request
+            .query("platform", platform)
+            .with(login, reference.registry());
         let call = request.to_string();
-        let pulled = http.calls.follow(call, pull(http, request, reference, progress));
-        self.track_session(pulled.await).await
+        self.counted(call, pull(http, request, reference, progress)).await
     }
 }
 

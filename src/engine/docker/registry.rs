@@ -7,7 +7,7 @@ use tracing::debug;
 use super::{DockerEngine, REGISTRY, reference_path};
 use crate::engine::EngineError;
 use crate::engine::credentials::Lookup;
-use crate::engine::credentials::header::Login;
+use crate::engine::credentials::header::Account;
 use crate::image::ImageReference;
 
 impl DockerEngine {
@@ -25,12 +25,12 @@ impl DockerEngine {
     async fn ask_with(
         &self,
         reference: &ImageReference,
-        login: Option<&Login>,
+        login: Option<&Account>,
     ) -> Result<Value, EngineError> {
         let path = reference.to_string();
         let path = reference_path("distribution", &path);
         let request = self.request(Method::GET, &path, REGISTRY).await?;
-        self.json(request.with(login)).await
+        self.json(request.with(login, reference.registry())).await
     }
 
     pub(super) async fn look_up_login(&self, reference: &ImageReference) -> Lookup {

@@ -9,55 +9,6 @@ use crate::container::json::{list_at, text_at};
 use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
 use crate::engine::Volume;
 
-/// The answer to `GET /version`.
-#[derive(Deserialize)]
-pub(super) struct Version {
-    #[serde(rename = "ApiVersion")]
-    pub(super) api: String,
-    /// Empty if the engine does not report it.
-    #[serde(rename = "MinAPIVersion", default)]
-    pub(super) oldest_api: String,
-    #[serde(rename = "Version", default)]
-    pub(super) release: String,
-    #[serde(rename = "Os", default)]
-    pub(super) os: String,
-    #[serde(rename = "Arch", default)]
-    pub(super) architecture: String,
-    #[serde(rename = "Components", default)]
-    components: Option<Vec<Component>>,
-}
-
-#[derive(Deserialize)]
-struct Component {
-    #[serde(rename = "Name", default)]
-    name: String,
-}
-
-impl Version {
-    /// Whether the engine is Podman. Podman 5.8.6 calls itself `Podman Engine`.
-    pub(super) fn is_podman(&self) -> bool {
-        let mut components = self.components.iter().flatten();
-        components.any(|component| component.name.starts_with("Podman"))
-    }
-}
-
-/// The engine's description of its host.
-#[derive(Deserialize)]
-pub(super) struct HostInfo {
-    #[serde(rename = "ID", default)]
-    id: String,
-    #[serde(rename = "Name", default)]
-    name: String,
-}
-
-impl HostInfo {
-    /// Combines the host's id and name, since cloned machines may share an id. Podman makes up a new id each time.
-    pub(super) fn identity(&self, is_podman: bool) -> String {
-        let id = if is_podman { "" } else { &self.id };
-        format!("{id} {}", self.name)
-    }
-}
-
 #[derive(Deserialize)]
 pub(super) struct Created {
     #[serde(rename = "Id")]
@@ -73,12 +24,8 @@ pub(super) struct Volumes {
 
 /// A row of the container list, reduced to the fields that this program needs.
 #[derive(Deserialize)]
-#[serde(from = "Row")]
-pub(super) struct ContainerRow(pub(super) ContainerSummary);
-
-#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Row {
+pub(super) struct ContainerRow {
     id: String,
     #[serde(default)]
     names: Option<Vec<String>>,
@@ -96,25 +43,25 @@ struct Row {
     ports: Value,
 }
 
-impl From<Row> for ContainerRow {
-    fn from(row: Row) -> Self {
-        let names = row.names.unwrap_or_default();
+impl ContainerRow {
+    pub(super) fn summary(self) -> ContainerSummary {
+        let names = self.names.unwrap_or_default();
         // A link appears as `/other/alias`.
         let name = names
             .iter()
             .map(|name| name.trim_start_matches('/'))
             .find(|name| !name.contains('/'));
-        let labels = row.labels.into_iter().flatten();
+        let labels = self.labels.into_iter().flatten();
         let labels: BTreeMap<String, String> = labels.filter(|(label, _)| is_listed(label)).collect();
-        Self(ContainerSummary {
-            id: ContainerId::new(row.id),
+        ContainerSummary {
+            id: ContainerId::new(self.id),
             name: name.unwrap_or_default().to_owned(),
-            state: RunState::from(row.state.as_str()),
-            image: (!labels.is_empty()).then_some((row.image, row.image_id)),
-            created: row.created,
+            state: RunState::from(self.state.as_str()),
+            image: (!labels.is_empty()).then_some((self.image, self.image_id)),
+            created: self.created,
             labels,
-            host_ports: list_at(&row.ports, "").iter().filter_map(host_port).collect(),
-        })
+            host_ports: list_at(&self.ports, "").iter().filter_map(host_port).collect(),
+        }
     }
 }
 
@@ -126,7 +73,7 @@ fn host_port(entry: &Value) -> Option<(u16, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ContainerRow, Version};
+    use super::ContainerRow;
 
     #[test]
     fn row_shows_published_ports_if_any() {
@@ -141,27 +88,7 @@ mod tests {
         ] {
             let row = format!(r#"{{"Id": "0", "Ports": {ports}}}"#);
             let row: ContainerRow = serde_json::from_str(&row).unwrap();
-            assert_eq!(row.0.host_ports, expected, "{ports}");
-        }
-    }
-
-    #[test]
-    fn recognises_podman_by_its_components() {
-        for (components, is_podman) in [
-            (
-                r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,
-                true,
-            ),
-            (
-                r#", "Components": [{"Name": "Engine", "Version": "28.5.2"}, {"Name": "runc"}]"#,
-                false,
-            ),
-            (r#", "Components": null"#, false),
-            ("", false),
-        ] {
-            let version = format!(r#"{{"ApiVersion": "1.41"{components}}}"#);
-            let version: Version = serde_json::from_str(&version).unwrap();
-            assert_eq!(version.is_podman(), is_podman, "{components}");
+            assert_eq!(row.summary().host_ports, expected, "{ports}");
         }
     }
 }

@@ -9,14 +9,16 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::Method;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::bollard_client::{self, to_engine_error};
-use super::http::{Request, parse};
+use super::http::{MOST_OF_LIST, Request, parse};
 use super::logs::Tail;
-use super::responses::Version;
-use super::{DockerEngine, READ, WRITE, messages};
+use super::stream::Elements;
+use super::{DockerEngine, READ, WRITE};
 use crate::container::ApiVersion;
+use crate::container::json::{list_at, text_at};
 use crate::engine::{EngineError, EngineInfo};
 
 /// The most bytes of a container's output to read.
@@ -48,26 +50,31 @@ impl DockerEngine {
     async fn handshake(&self) -> Result<Session, EngineError> {
         let http = &self.shared.http;
         let request = http.request(Method::GET, None, &["version"], READ);
-        let version: Version = parse("/version", &http.send(request).await?)?;
-        let info = EngineInfo {
-            is_podman: version.is_podman(),
-            api: common_version(&version)?,
-            version: version.release,
-            os: version.os,
-            architecture: version.architecture,
-        };
+        let answer = self.shared.calls.follow(request.to_string(), http.send(request));
+        let info = engine_info(&parse("/version", &answer.await?)?)?;
         let docker = bollard_client::new(http, info.api)?;
         Ok(Session { info, docker })
     }
 
-    /// Returns the outcome, and ends the session if another engine may answer next.
+    /// Returns the outcome, and ends the session if the engine went away or does not support our API version, so that another
+    /// engine may answer next.
     pub(super) async fn track_session<T>(&self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         if let Err(error) = &outcome
-            && may_be_another_engine(error)
+            && (matches!(error, EngineError::Unreachable(_)) || error.is_wrong_api_version())
         {
             *self.shared.session.lock().await = None;
         }
         outcome.map_err(|error| self.with_address(error))
+    }
+
+    /// Awaits the outcome of a call, counts it, and ends the session if another engine may answer next.
+    pub(super) async fn counted<T>(
+        &self,
+        call: String,
+        outcome: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        self.track_session(self.shared.calls.follow(call, outcome).await)
+            .await
     }
 
     fn with_address(&self, error: EngineError) -> EngineError {
@@ -93,7 +100,8 @@ impl DockerEngine {
     /// Sends a request and returns the body of the answer. Boxed, since every future that sends a request would otherwise
     /// embed this large one.
     pub(super) fn send(&self, request: Request) -> BoxFuture<'_, Result<Vec<u8>, EngineError>> {
-        Box::pin(async { self.track_session(self.shared.http.send(request).await).await })
+        self.counted(request.to_string(), self.shared.http.send(request))
+            .boxed()
     }
 
     /// Sends a request and parses the answer as JSON.
@@ -106,18 +114,22 @@ impl DockerEngine {
     pub(super) async fn each<T: DeserializeOwned>(
         &self,
         request: Request,
-        take: impl FnMut(T) -> Result<(), String> + Send,
+        mut take: impl FnMut(T) -> Result<(), String> + Send,
     ) -> Result<(), EngineError> {
-        self.track_session(self.shared.http.each(request, take).await)
-            .await
+        let (path, call) = (request.path().to_owned(), request.to_string());
+        let mut elements = Elements::default();
+        let read = |chunk: &[u8]| elements.read(chunk, &mut take);
+        self.counted(call, self.shared.http.stream(request, MOST_OF_LIST, read))
+            .await?;
+        elements.end(&path, MOST_OF_LIST)
     }
 
     /// Sends a request whose answer is the output of a container, and returns its last lines.
     pub(super) async fn tail(&self, request: Request, lines: usize) -> Result<String, EngineError> {
-        let mut tail = Tail::new(lines);
+        let (mut tail, call) = (Tail::new(lines), request.to_string());
         let http = &self.shared.http;
         let read = http.stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk));
-        self.track_session(read.await).await?;
+        self.counted(call, read).await?;
         Ok(tail.text())
     }
 
@@ -137,36 +149,65 @@ impl DockerEngine {
         F: Future<Output = Result<T, BollardError>> + Send,
     {
         let command = run(self.session().await?.docker).boxed();
-        let outcome = self.shared.http.calls.follow(call, async {
+        let outcome = self.counted(call, async {
             match timeout(WRITE, command).await {
                 Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
                 Err(_) => Err(EngineError::TimedOut(WRITE)),
             }
         });
         // Boxed for the same reason as in [`Self::send`].
-        self.track_session(outcome.boxed().await).await
+        outcome.boxed().await
     }
 }
 
-/// Returns the API version for all calls: the engine's newest version or the newest tested one, whichever is older.
-fn common_version(engine: &Version) -> Result<ApiVersion, EngineError> {
-    let api: ApiVersion = engine.api.parse().map_err(EngineError::Malformed)?;
-    let oldest: Option<ApiVersion> = engine.oldest_api.parse().ok();
-    match oldest.filter(|oldest| *oldest > NEWEST_TESTED) {
-        None => Ok(api.min(NEWEST_TESTED)),
-        Some(oldest) => Err(EngineError::Unsupported(format!(
+/// Reads the answer to `GET /version`. All calls use the engine's newest API version or the newest tested one, whichever is older.
+fn engine_info(version: &Value) -> Result<EngineInfo, EngineError> {
+    let text = |pointer| text_at(version, pointer).to_owned();
+    let api: ApiVersion = text("/ApiVersion").parse().map_err(EngineError::Malformed)?;
+    let oldest: Option<ApiVersion> = text("/MinAPIVersion").parse().ok();
+    if let Some(oldest) = oldest.filter(|oldest| *oldest > NEWEST_TESTED) {
+        return Err(EngineError::Unsupported(format!(
             "Docker {} understands API {oldest} and newer, delegate-upgrader {} only up to {NEWEST_TESTED}",
-            engine.release,
+            text("/Version"),
             env!("CARGO_PKG_VERSION")
-        ))),
+        )));
     }
+    // Podman 5.8.6 calls itself `Podman Engine`.
+    let mut components = list_at(version, "/Components").iter();
+    Ok(EngineInfo {
+        api: api.min(NEWEST_TESTED),
+        version: text("/Version"),
+        is_podman: components.any(|component| text_at(component, "/Name").starts_with("Podman")),
+        os: text("/Os"),
+        architecture: text("/Arch"),
+    })
 }
 
-/// Whether the engine went away or does not support our API version, so that another engine may answer next.
-fn may_be_another_engine(error: &EngineError) -> bool {
-    match error {
-        EngineError::Unreachable(_) => true,
-        EngineError::Refused { status: 400, message } => messages::is_wrong_api_version(message),
-        _ => false,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_podman_by_its_components() {
+        for (components, is_podman) in [
+            (
+                r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,
+                true,
+            ),
+            (
+                r#", "Components": [{"Name": "Engine", "Version": "28.5.2"}, {"Name": "runc"}]"#,
+                false,
+            ),
+            (r#", "Components": null"#, false),
+            ("", false),
+        ] {
+            let version = format!(r#"{{"ApiVersion": "1.41"{components}}}"#);
+            let version: Value = serde_json::from_str(&version).unwrap();
+            assert_eq!(
+                engine_info(&version).unwrap().is_podman,
+                is_podman,
+                "{components}"
+            );
+        }
     }
 }

@@ -9,7 +9,7 @@ mod reader;
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -21,6 +21,7 @@ pub use self::file::{AuditFile, Known, Open};
 pub(super) use self::file::{note_problem, remember};
 pub use self::reader::read;
 use super::event::{Event, EventId};
+use crate::sync::lock;
 use crate::telemetry;
 use crate::text::json;
 
@@ -133,10 +134,6 @@ struct Queue {
     /// Why the last attempt failed, if it did.
     problem: Option<String>,
     tried_at: Option<Instant>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Writer {

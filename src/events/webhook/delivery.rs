@@ -1,7 +1,7 @@
 //! Delivers queued events, one at a time per delegate, and retries each for an hour.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -18,6 +18,7 @@ use super::signature::signature;
 use crate::config::{SigningKey, WebhookFormat, WebhookSettings};
 use crate::net::jittered;
 use crate::net::receiver::{Answer, Receiver};
+use crate::sync::lock;
 use crate::text::{duration, time};
 
 /// How many requests may be in flight at once.
@@ -106,18 +107,14 @@ impl Delivery {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Delivers the events of a delegate until none is left.
     pub(super) async fn serve(self: Arc<Self>, container: String) {
         loop {
-            let Some(message) = self.state().queue.next(&container) else {
+            let Some(message) = lock(&self.state).queue.next(&container) else {
                 return;
             };
             let is_delivered = self.deliver(&container, &message).await;
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             state.queue.sent(&message);
             if is_delivered {
                 state.counts.delivered += 1;
@@ -138,11 +135,11 @@ impl Delivery {
             let answer = {
                 // The semaphore is never closed. A delivery that waits for the receiver also holds up the others.
                 let _permit = self.permits.acquire().await;
-                let not_before = self.state().not_before;
+                let not_before = lock(&self.state).not_before;
                 if let Some(not_before) = not_before {
                     sleep_until(not_before).await;
                 }
-                if self.state().is_gone {
+                if lock(&self.state).is_gone {
                     return false;
                 }
                 self.attempt(message).await
@@ -169,7 +166,7 @@ impl Delivery {
     /// Counts an answer, and logs it if it is news. Returns whether the event was delivered, or how long to wait at least before
     /// the next attempt.
     fn note(&self, container: &str, message: &Message, answer: Answer) -> ControlFlow<bool, Duration> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let (problem, next) = match answer {
             Answer::Accepted => {
                 state.counts.failing_since = None;

@@ -17,7 +17,7 @@ mod wording;
 
 use std::mem;
 use std::str::FromStr as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::Client;
@@ -27,6 +27,7 @@ use tracing::warn;
 
 use super::{Action, Event};
 use crate::config::WebhookSettings;
+use crate::sync::lock;
 use delivery::Delivery;
 use queue::Message;
 
@@ -63,7 +64,7 @@ impl Webhook {
             return;
         }
         let message = self.message(event);
-        let mut state = self.delivery.state();
+        let mut state = lock(&self.delivery.state);
         if state.is_gone {
             state.counts.dropped += 1;
             return;
@@ -78,15 +79,11 @@ impl Webhook {
             );
         }
         drop(state);
-        let mut tasks = self.tasks();
+        let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
         if is_new {
             tasks.spawn(Arc::clone(&self.delivery).serve(event.container.clone()));
         }
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn message(&self, event: &Event) -> Message {
@@ -107,7 +104,7 @@ impl Webhook {
 
     /// The results of all events so far.
     pub fn counts(&self) -> WebhookCounts {
-        let state = self.delivery.state();
+        let state = lock(&self.delivery.state);
         WebhookCounts {
             queued: u64::try_from(state.queue.len()).unwrap_or(u64::MAX),
             ..state.counts.clone()
@@ -116,7 +113,7 @@ impl Webhook {
 
     /// Waits at the end until there is nothing left to send, but no longer than this.
     pub async fn finish(&self, limit: Duration) {
-        let mut tasks = mem::take(&mut *self.tasks());
+        let mut tasks = mem::take(&mut *lock(&self.tasks));
         let sent = async { while tasks.join_next().await.is_some() {} };
         if timeout(limit, sent).await.is_err() {
             let events = self.counts().queued;

@@ -1,6 +1,6 @@
 //! The holds on replacements in the engine's records, as last read.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,6 +9,7 @@ use tracing::warn;
 use super::{Holds, HostRecords, Paused, read_records};
 use crate::engine::{Engine, EngineError};
 use crate::schedule::wave::Place;
+use crate::sync::lock;
 
 /// No replacement starts by older records, so that a pause takes effect at once.
 const FRESH: Duration = Duration::from_millis(200);
@@ -42,23 +43,19 @@ struct Read {
 }
 
 impl KnownHolds {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes that the host is observed again.
     pub fn note_observation(&self) {
-        self.known().observations += 1;
+        lock(&self.0).observations += 1;
     }
 
     /// Notes that the records have changed, or are about to.
     pub fn note_change(&self) {
-        self.known().have_changed = true;
+        lock(&self.0).have_changed = true;
     }
 
     /// Whether they were read for this observation or the one before.
     pub fn are_fresh(&self) -> bool {
-        let known = self.known();
+        let known = lock(&self.0);
         let is_fresh =
             |read: &Read| known.observations <= read.observations + 1 && read.at.elapsed() <= FRESH;
         !known.have_changed && known.read.as_ref().is_some_and(is_fresh)
@@ -66,14 +63,14 @@ impl KnownHolds {
 
     /// Whether they must be read for display. `is_told`: the engine reports their changes.
     pub fn are_due(&self, is_told: bool) -> bool {
-        let known = self.known();
+        let known = lock(&self.0);
         let is_old = |read: &Read| !is_told && read.at.elapsed() >= INTERVAL;
         known.have_changed || known.read.as_ref().is_none_or(is_old)
     }
 
     /// The holds on replacing this delegate with this image; `None` if the records must be read first.
     pub fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
-        let known = self.known();
+        let known = lock(&self.0);
         let records = known.read.as_ref()?.records.as_ref();
         Some(records.map_err(Clone::clone).map(|records| Holds {
             pause: records.pause(delegate).cloned(),
@@ -86,7 +83,7 @@ impl KnownHolds {
 
     /// The pauses, including past ones, as far as they were read.
     pub fn pauses(&self) -> Option<Vec<Paused>> {
-        let known = self.known();
+        let known = lock(&self.0);
         let records = known.read.as_ref()?.records.as_ref().ok()?;
         Some(records.pauses.clone())
     }
@@ -96,11 +93,11 @@ impl KnownHolds {
     /// # Errors
     /// The engine did not answer.
     pub async fn read<E: Engine>(&self, engine: &E, has_wave: bool) -> Result<(), EngineError> {
-        self.known().have_changed = false;
+        lock(&self.0).have_changed = false;
         let read = async {
-            if has_wave && self.known().host.is_none() {
+            if has_wave && lock(&self.0).host.is_none() {
                 let host = engine.identity().await?;
-                self.known().host = Some(host);
+                lock(&self.0).host = Some(host);
             }
             read_records(engine).await
         };
@@ -112,7 +109,7 @@ impl KnownHolds {
                 return Err(error);
             }
         };
-        let mut known = self.known();
+        let mut known = lock(&self.0);
         if let Err(problem) = &records
             && !std::mem::replace(&mut known.was_refused, true)
         {

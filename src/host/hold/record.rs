@@ -49,14 +49,19 @@ impl Paused {
         self.until.is_none_or(|until| now < until)
     }
 
-    /// The pauses that hold: of the host and of each delegate the latest one counts, since it may be about to replace another.
+    /// The pauses that hold.
     pub fn lasting(pauses: &[Self], now: DateTime<Utc>) -> impl Iterator<Item = &Self> {
+        Self::latest(pauses).filter(move |pause| pause.lasts(now))
+    }
+
+    /// Of the host and of each delegate, the latest pause: it may be about to replace another.
+    fn latest(pauses: &[Self]) -> impl Iterator<Item = &Self> {
         let mut latest = BTreeMap::new();
         for pause in pauses {
             let known = latest.entry(&pause.delegate).or_insert(pause);
             *known = pause.max(known);
         }
-        latest.into_values().filter(move |pause| pause.lasts(now))
+        latest.into_values()
     }
 }
 
@@ -89,16 +94,9 @@ impl HostRecords {
     /// The pause of this delegate, or of the whole host, that ends last. It may be over.
     pub fn pause(&self, delegate: &str) -> Option<&Paused> {
         let is_about = |pause: &&Paused| pause.delegate.as_deref().is_none_or(|name| name == delegate);
-        // A new pause may be about to replace an earlier one, so the latest of each kind counts.
-        let (own, host): (Vec<_>, Vec<_>) = self
-            .pauses
-            .iter()
-            .filter(is_about)
-            .partition(|pause| pause.delegate.is_some());
-        let latest = [own, host]
-            .into_iter()
-            .filter_map(|pauses| pauses.into_iter().max());
-        latest.max_by_key(|pause| pause.until.unwrap_or(DateTime::<Utc>::MAX_UTC))
+        let latest = Paused::latest(&self.pauses).filter(is_about);
+        let end = |pause: &Paused| pause.until.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        latest.max_by_key(|pause| (end(pause), pause.delegate.is_none()))
     }
 
     /// When this image was first seen here.

@@ -31,7 +31,7 @@ const FIRST_ROUND: Duration = Duration::from_secs(2);
 const OTHER_FAMILY: Duration = Duration::from_secs(1);
 
 /// Resolves names to addresses. It reads the system's files for every name, since they change with the network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolver {
     resolv_conf: PathBuf,
     hosts: PathBuf,

@@ -1,13 +1,14 @@
 //! The progress and speed of a pull. They are only displayed: no decision depends on them.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::engine::PullProgress;
+use crate::sync::lock;
 use crate::text::{duration, size};
 
 /// The progress of a pull, as far as the engine reports it. Only layers whose download has started count.
@@ -61,14 +62,14 @@ struct Measured {
 
 impl Meter {
     pub(super) fn note(&self, latest: PullProgress) {
-        let mut measured = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = lock(&self.0);
         let first = measured.map_or_else(|| (latest.current, Instant::now()), |known| known.first);
         *measured = Some(Measured { first, latest });
     }
 
     /// The state of the pull of this image; `None` before its download starts.
     pub(super) fn state(&self, image: &str) -> Option<PullState> {
-        let Measured { first, latest } = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let Measured { first, latest } = (*lock(&self.0))?;
         let (before, since) = first;
         let PullProgress { current, total } = latest;
         let milliseconds = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost};
+use delegate_upgrader::engine::{Credentials, DockerEngine, Engine as _, EngineError, EngineHost};
 use delegate_upgrader::health::http::HttpEndpoint;
 use delegate_upgrader::health::{HealthEndpoint as _, HttpOutcome};
 
@@ -144,7 +144,10 @@ async fn with_little_memory() {
         address: address.to_owned(),
         tls: None,
     };
-    let (engine, id) = (DockerEngine::connect(&host).unwrap(), ContainerId::new("1"));
+    let (engine, id) = (
+        DockerEngine::connect(&host, Credentials::default()).unwrap(),
+        ContainerId::new("1"),
+    );
     let image = "r.example/x:1".parse().unwrap();
     let problem = match case {
         "changes" => engine
@@ -211,6 +214,7 @@ async fn waits_for_a_slow_answer_while_data_arrives() {
             }
         }
     });
-    let engine = DockerEngine::connect(&EngineHost::Tcp { address, tls: None }).unwrap();
+    let engine =
+        DockerEngine::connect(&EngineHost::Tcp { address, tls: None }, Credentials::default()).unwrap();
     assert_eq!(engine.containers().await.map(|rows| rows.len()), Ok(2));
 }

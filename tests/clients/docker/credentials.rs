@@ -51,7 +51,7 @@ fn decoded(header: &str) -> Value {
 /// The header of a request about an image at a registry.
 async fn asked_with(credentials: &Credentials, registry: &str) -> Option<String> {
     let engine = ScriptedEngine::start(|_| answer(200, "{}")).await;
-    let docker = engine.docker.clone().with_credentials(credentials.clone());
+    let docker = engine.client(credentials);
     docker.distribution(&image(registry)).await.unwrap();
     engine.last_call().credentials
 }
@@ -59,7 +59,7 @@ async fn asked_with(credentials: &Credentials, registry: &str) -> Option<String>
 /// The header of a pull.
 async fn pulled_with(credentials: &Credentials, registry: &str) -> String {
     let engine = ScriptedEngine::start(|_| answer(200, r#"{"status":"Pulling"}"#)).await;
-    let docker = engine.docker.clone().with_credentials(credentials.clone());
+    let docker = engine.client(credentials);
     docker.pull(&image(registry), None, |_| {}).await.unwrap();
     let headers = engine.calls().into_iter().filter_map(|call| call.credentials);
     headers.collect::<Vec<_>>().pop().unwrap()
@@ -79,7 +79,7 @@ async fn username(credentials: &Credentials, registry: &str) -> Option<String> {
 /// The outcome of a request to a registry that refuses it in these words.
 async fn refused(credentials: &Credentials, registry: &str, message: &'static str) -> EngineError {
     let engine = ScriptedEngine::start(move |_| refusal(500, message)).await;
-    let docker = engine.docker.clone().with_credentials(credentials.clone());
+    let docker = engine.client(credentials);
     docker.distribution(&image(registry)).await.unwrap_err()
 }
 
@@ -209,7 +209,7 @@ async fn public_image(credentials: &Credentials) -> (bool, bool, usize) {
         )
     })
     .await;
-    let docker = engine.docker.clone().with_credentials(credentials.clone());
+    let docker = engine.client(credentials);
     let asked = docker.distribution(&image("r.example")).await.is_ok();
     let pulled = docker.pull(&image("r.example"), None, |_| {}).await.is_ok();
     (asked, pulled, refusals.load(Ordering::Relaxed))
@@ -292,9 +292,7 @@ async fn a_login_error_is_reported_only_if_a_login_is_needed() {
         );
         // The address contains a word with which registries refuse.
         let host = EngineHost::Unix(directory.path().join("access denied: docker.sock"));
-        let away = DockerEngine::connect(&host)
-            .unwrap()
-            .with_credentials(credentials.clone());
+        let away = DockerEngine::connect(&host, credentials.clone()).unwrap();
         let error = away.distribution(&image("r.example")).await.unwrap_err();
         assert!(
             matches!(&error, EngineError::Unreachable(why) if why.contains("denied:")),

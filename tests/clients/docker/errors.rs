@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost};
+use delegate_upgrader::engine::{Credentials, DockerEngine, Engine as _, EngineError, EngineHost};
 
 use super::scripted::{ScriptedEngine, answer};
 
@@ -31,7 +31,7 @@ async fn reads_error_message_of_engine_or_proxy() {
 async fn a_missing_engine_is_unreachable_on_every_call() {
     let directory = tempfile::tempdir().unwrap();
     let host = EngineHost::Unix(directory.path().join("docker.sock"));
-    let engine = DockerEngine::connect(&host).unwrap();
+    let engine = DockerEngine::connect(&host, Credentials::default()).unwrap();
     for _ in 0..2 {
         let error = engine.info().await.unwrap_err();
         assert!(
@@ -49,6 +49,8 @@ fn names_missing_certificate() {
         address: "engine.example:2376".to_owned(),
         tls: Some(PathBuf::from("/nowhere/certs")),
     };
-    let error = DockerEngine::connect(&host).unwrap_err().to_string();
+    let error = DockerEngine::connect(&host, Credentials::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("/nowhere/certs/ca.pem"), "{error}");
 }

@@ -1,6 +1,8 @@
 //! Pulls: a stream whose status is 200 whether the pull succeeds or not.
 
-use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost, PullProgress};
+use delegate_upgrader::engine::{
+    Credentials, DockerEngine, Engine as _, EngineError, EngineHost, PullProgress,
+};
 use kit::manager::{RawServer, Reply, answer_text};
 use serde_json::{Value, json};
 
@@ -19,7 +21,7 @@ async fn pull_with(body: &'static str) -> Result<(), EngineError> {
     })]);
     let address = server.await.url.replace("http://", "");
     let host = EngineHost::Tcp { address, tls: None };
-    let engine = DockerEngine::connect(&host).unwrap();
+    let engine = DockerEngine::connect(&host, Credentials::default()).unwrap();
     engine.pull(&"r.example/x:1".parse().unwrap(), None, |_| {}).await
 }
 

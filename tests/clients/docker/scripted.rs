@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use delegate_upgrader::engine::{DockerEngine, EngineHost};
+use delegate_upgrader::engine::{Credentials, DockerEngine, EngineHost};
 use serde_json::{Value, json};
 
 /// A call as the engine received it.
@@ -22,6 +22,7 @@ pub(crate) struct Call {
 }
 
 pub(crate) struct ScriptedEngine {
+    host: EngineHost,
     pub(crate) docker: DockerEngine,
     calls: Arc<Mutex<Vec<Call>>>,
 }
@@ -68,8 +69,14 @@ impl ScriptedEngine {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let docker = DockerEngine::connect(&EngineHost::Tcp { address, tls: None }).unwrap();
-        Self { docker, calls }
+        let host = EngineHost::Tcp { address, tls: None };
+        let docker = DockerEngine::connect(&host, Credentials::default()).unwrap();
+        Self { host, docker, calls }
+    }
+
+    /// A client of this engine with credentials for registries.
+    pub(crate) fn client(&self, credentials: &Credentials) -> DockerEngine {
+        DockerEngine::connect(&self.host, credentials.clone()).unwrap()
     }
 
     /// The calls so far, including `GET /version`.

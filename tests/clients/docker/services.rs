@@ -15,7 +15,7 @@ async fn updated_with(image: Option<&str>, spec: &Value) -> super::scripted::Cal
         password: Secret::new("secret"),
         registries: vec!["private.example".to_owned()],
     };
-    let docker = engine.docker.clone().with_credentials(Credentials {
+    let docker = engine.client(&Credentials {
         own: Some(login),
         file: None,
     });

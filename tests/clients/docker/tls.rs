@@ -3,7 +3,7 @@
 use std::fs;
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost};
+use delegate_upgrader::engine::{Credentials, DockerEngine, Engine as _, EngineError, EngineHost};
 use kit::manager::answer_text;
 
 use crate::daemon::VERSION;
@@ -32,7 +32,7 @@ async fn use_engine(address: &str, trusted: &[u8]) -> Result<(), EngineError> {
         address: address.to_owned(),
         tls: Some(directory.path().to_owned()),
     };
-    let engine = DockerEngine::connect(&host).unwrap();
+    let engine = DockerEngine::connect(&host, Credentials::default()).unwrap();
     assert_eq!(engine.info().await?.version, "26.1.5");
     engine.start(&ContainerId::new("0123")).await
 }

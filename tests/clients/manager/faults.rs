@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig, ManagerError, Timing};
+use delegate_upgrader::config::Egress;
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError, Timing};
 use tokio::net::TcpListener;
 
 use kit::manager::{
     HASTY, QUICK, RawServer, Reply, answer, answer_text, ask, client, config, published, reference,
 };
+
+use super::tls::with_password;
 
 fn hasty(base_url: &str) -> HttpManager {
     HttpManager::new(ManagerConfig {
@@ -323,12 +326,10 @@ async fn masks_token_that_the_server_sends_back() {
 #[tokio::test]
 async fn uses_proxy_without_showing_its_password() {
     let proxy = RawServer::start(vec![published("a:1"), answer(407, "", "who are you?")]).await;
-    let with_password = proxy.url.replace("http://", "http://user:hunter2@");
     let client = HttpManager::new(ManagerConfig {
-        connection: Connection {
-            proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
-            proxy_is_plain: true,
-            ..Connection::default()
+        egress: Egress {
+            proxy: Some(with_password(&proxy.url)),
+            ..Egress::default()
         },
         timing: HASTY,
         ..config("http://manager.invalid/gratis")

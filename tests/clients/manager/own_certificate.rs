@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig};
+use delegate_upgrader::config::{Egress, ProxySettings};
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -15,7 +15,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
 
-use kit::manager::{HASTY, ask, config, reference};
+use kit::manager::{ask, reference};
 
 use super::tls::{
     CA, CLIENT_KEY, SERVER, assert_untrusted, certificates, client, identity, serve, start, tls,
@@ -127,17 +127,16 @@ async fn the_documented_command_creates_a_trusted_certificate() {
 async fn trusts_the_manager_through_a_tls_proxy_with_a_configured_certificate() {
     let proxy = tunnel(OWN);
     let through = |ca: &[u8]| {
-        HttpManager::new(ManagerConfig {
-            connection: Connection {
-                proxy: Some(reqwest::Proxy::all(&proxy).unwrap()),
-                ca_bundle: Some(ca.to_vec()),
-                client_identity: Some(identity()),
-                ..Connection::default()
-            },
-            timing: HASTY,
-            ..config(&start(RENEWED, true))
-        })
-        .unwrap()
+        let proxy = ProxySettings {
+            url: proxy.clone(),
+            username: None,
+            password: None,
+        };
+        let egress = Egress {
+            proxy: Some(proxy),
+            ..identity()
+        };
+        client(&start(RENEWED, true), ca, Some(egress))
     };
     let both = [OWN, RENEWED].concat();
     assert_eq!(ask(&through(&both)).await, Ok(reference("a:1")));

@@ -1,21 +1,26 @@
 //! The exact request, and the printed form of the client that sends it.
 
 use chrono::Utc;
-use delegate_upgrader::manager::{Connection, HttpManager, ImageSource as _, ManagerConfig};
+use delegate_upgrader::config::Egress;
+use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerSettings};
 use delegate_upgrader::status::{Mode, Status, metrics};
 
-use kit::manager::{ACCOUNT, RawServer, answer, ask, client, config, published, reference};
+use kit::manager::{ACCOUNT, KEY, RawServer, answer, ask, client, config, published, reference, settings};
+
+use super::tls::with_password;
 
 /// The address that a client with this base URL requests, as a proxy reads it.
 async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
     let proxy = RawServer::start(vec![published("a:1")]).await;
     let client = HttpManager::new(ManagerConfig {
-        account_id: "acct id&x=1".to_owned(),
+        manager: ManagerSettings {
+            account_id: "acct id&x=1".to_owned(),
+            ..settings(base_url, KEY)
+        },
         reports_upgrader,
-        connection: Connection {
-            proxy: Some(reqwest::Proxy::all(&proxy.url).unwrap()),
-            proxy_is_plain: true,
-            ..Connection::default()
+        egress: Egress {
+            proxy: Some(with_password(&proxy.url)),
+            ..Egress::default()
         },
         ..config(base_url)
     });
@@ -67,7 +72,7 @@ async fn the_request_for_the_upgraders_own_image_names_no_delegate() {
 
 #[test]
 fn debug_output_never_contains_the_key() {
-    let config = ManagerConfig::new("http://m", "acct", [0xAB; 16], "host-1");
+    let config = ManagerConfig::new(settings("http://m", [0xAB; 16]), "host-1");
     let shown = format!("{config:?} {config:#?}");
     let manager = HttpManager::new(config).unwrap();
     let shown = format!("{shown} {manager:?} {manager:#?}");

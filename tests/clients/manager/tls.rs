@@ -4,7 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use delegate_upgrader::manager::{ClientIdentity, Connection, HttpManager, ManagerConfig, ManagerError};
+use delegate_upgrader::config::{Egress, ProxySettings};
+use delegate_upgrader::manager::{HttpManager, ManagerConfig, ManagerError};
+use delegate_upgrader::text::secret::Secret;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -21,6 +23,7 @@ const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/other-name.pem");
 const SERVER_KEY: &[u8] = include_bytes!("../../fixtures/tls/server.key");
 pub(crate) const CLIENT: &[u8] = include_bytes!("../../fixtures/tls/client.pem");
 pub(crate) const CLIENT_KEY: &[u8] = include_bytes!("../../fixtures/tls/client.key");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls");
 
 pub(super) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
@@ -79,24 +82,36 @@ pub(super) fn start(certificate: &[u8], wants_client_certificate: bool) -> Strin
     serve(tls(certificate, wants_client_certificate))
 }
 
-pub(super) fn identity() -> ClientIdentity {
-    ClientIdentity {
-        certificate: CLIENT.to_vec(),
-        key: CLIENT_KEY.to_vec(),
+pub(super) fn identity() -> Egress {
+    let file = |name: &str| Some([FIXTURES, name].iter().collect());
+    Egress {
+        client_cert: file("client.pem"),
+        client_key: file("client.key"),
+        ..Egress::default()
     }
 }
 
-pub(super) fn client(url: &str, ca: &[u8], identity: Option<ClientIdentity>) -> HttpManager {
+/// A client that trusts these certificates, with the other settings of its connection.
+pub(super) fn client(url: &str, ca: &[u8], egress: Option<Egress>) -> HttpManager {
+    let bundle = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(bundle.path(), ca).unwrap();
     HttpManager::new(ManagerConfig {
-        connection: Connection {
-            ca_bundle: Some(ca.to_vec()),
-            client_identity: identity,
-            ..Connection::default()
+        egress: Egress {
+            ca_bundle: Some(bundle.path().to_owned()),
+            ..egress.unwrap_or_default()
         },
         timing: HASTY,
         ..config(url)
     })
     .unwrap()
+}
+
+pub(super) fn with_password(proxy: &str) -> ProxySettings {
+    ProxySettings {
+        url: proxy.to_owned(),
+        username: Some("user".to_owned()),
+        password: Some(Secret::new("hunter2")),
+    }
 }
 
 /// Asserts that there is no trust, and that the line says what to do.
@@ -160,17 +175,11 @@ async fn a_proxy_refusing_the_tunnel_is_an_outage_without_showing_its_password()
     ] {
         let refusal = answer_text(status, "", "who are you?").into_bytes();
         let proxy = RawServer::start(vec![Reply::Bytes(refusal)]).await;
-        let with_password = proxy.url.replace("http://", "http://user:hunter2@");
-        let client = HttpManager::new(ManagerConfig {
-            connection: Connection {
-                proxy: Some(reqwest::Proxy::all(&with_password).unwrap()),
-                ca_bundle: Some(CA.to_vec()),
-                ..Connection::default()
-            },
-            timing: HASTY,
-            ..config("https://manager.invalid")
-        })
-        .unwrap();
+        let through = Egress {
+            proxy: Some(with_password(&proxy.url)),
+            ..Egress::default()
+        };
+        let client = client("https://manager.invalid", CA, Some(through));
         let error = ask(&client).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error:?}");
         assert!(error.is_outage());

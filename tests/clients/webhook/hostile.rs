@@ -1,8 +1,7 @@
 //! Receivers that are bad in every way: each attempt ends, and reports the problem without a secret.
 
-use delegate_upgrader::config::SigningKey;
+use delegate_upgrader::config::{Egress, SigningKey};
 use delegate_upgrader::events::webhook::{Timing, Webhook};
-use delegate_upgrader::manager::Connection;
 use std::time::Duration;
 
 use super::{KEY_OF_URL, Log, MILLISECOND, QUICK, Receiver, Then, event, settings, until};
@@ -22,9 +21,7 @@ async fn problem(url: &str) -> String {
     let mut settings = settings(url);
     settings.key = Some(SigningKey::parse(SECRET).unwrap());
     let shown = format!("{settings:?} {settings:#?}");
-    let client = Connection::default()
-        .client(&url.parse().unwrap(), 1500 * MILLISECOND)
-        .unwrap();
+    let client = Egress::default().client(url, 1500 * MILLISECOND).unwrap();
     let webhook = Webhook::new(settings, client, HASTY);
     webhook.send(&event("d1", 0));
     until("it is tried again", || webhook.counts().failed_attempts > 1).await;

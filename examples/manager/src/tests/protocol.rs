@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError};
+use delegate_upgrader::manager::{
+    HttpManager, ImageSource as _, ManagerConfig, ManagerError, ManagerSettings,
+};
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -166,7 +168,10 @@ async fn a_clock_that_is_wrong_is_told_by_how_much() {
 async fn an_unknown_account_is_told() {
     let local = start(settings()).await;
     let other = HttpManager::new(ManagerConfig {
-        account_id: "another".to_owned(),
+        manager: ManagerSettings {
+            account_id: "another".to_owned(),
+            ..kit::manager::settings(&local.url, kit::manager::KEY)
+        },
         ..config(&local.url)
     })
     .unwrap();

@@ -96,7 +96,7 @@ impl Local {
             .unwrap();
         HttpManager::new(ManagerConfig {
             reports_upgrader: true,
-            ..ManagerConfig::new(&self.url, ACCOUNT, [key; 16], "host-1")
+            ..ManagerConfig::new(kit::manager::settings(&self.url, [key; 16]), "host-1")
         })
         .unwrap()
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, SystemTime};
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineHost};
+use delegate_upgrader::engine::{Credentials, DockerEngine, Engine as _, EngineHost};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -49,7 +49,7 @@ impl RealLab {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let name = name.replace('_', "-");
         Self {
-            engine: DockerEngine::connect(&host).unwrap(),
+            engine: DockerEngine::connect(&host, Credentials::default()).unwrap(),
             run: format!("{}-{name}", since.as_micros() % 1_000_000_000_000),
             serial: AtomicU16::new(0),
         }

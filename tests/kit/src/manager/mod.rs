@@ -5,7 +5,9 @@ mod raw_server;
 use std::time::Duration;
 
 use delegate_upgrader::image::ImageReference;
-use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError, Timing};
+use delegate_upgrader::manager::{
+    HttpManager, ImageSource as _, ManagerConfig, ManagerError, ManagerSettings, Timing,
+};
 
 pub use raw_server::{RawServer, Reply, answer, answer_text, published};
 
@@ -28,11 +30,20 @@ pub const HASTY: Timing = Timing {
     ..QUICK
 };
 
+/// The settings of a Manager with this URL, for the account of the tests.
+pub fn settings(base_url: &str, key: [u8; 16]) -> ManagerSettings {
+    ManagerSettings {
+        account_id: ACCOUNT.to_owned(),
+        base_url: base_url.to_owned(),
+        token: key.into(),
+    }
+}
+
 pub fn config(base_url: &str) -> ManagerConfig {
     ManagerConfig {
         reports_upgrader: true,
         timing: QUICK,
-        ..ManagerConfig::new(base_url, ACCOUNT, KEY, "upgrader-host")
+        ..ManagerConfig::new(settings(base_url, KEY), "upgrader-host")
     }
 }
 
