@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use crate::managed::Refusal;
 use crate::net;
 use crate::text::one_line;
+use crate::text::redact::Redactor;
 
 /// The limit for a call, including retries: the client repeats calls that are answered with 429, 503 or 504.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -102,6 +103,7 @@ impl Cluster {
         let request = request.map_err(|error| Refusal::Refused(error.to_string()))?;
         let answer = timeout(TIMEOUT, self.client.request_text(request)).await;
         let late = |_| unreachable(&format!("no answer within {} s", TIMEOUT.as_secs()));
+        let explain = |error| explain(error, &redactor_of(body));
         let answer = answer.map_err(late).and_then(|answer| answer.map_err(explain));
         let outcome = answer
             .as_ref()
@@ -137,11 +139,18 @@ fn unreachable(problem: &str) -> Refusal {
     Refusal::Failed(format!("the API server cannot be reached: {problem}"))
 }
 
-fn explain(error: kube::Error) -> Refusal {
+/// A policy may quote the values that it refuses: this hides those of the variables in a patch.
+fn redactor_of(body: Body<'_>) -> Redactor {
+    let env = body.and_then(|(_, patch)| patch.pointer("/spec/template/spec/containers/0/env")?.as_array());
+    let env = env.into_iter().flatten();
+    Redactor::new(env.filter_map(|it| Some((it["name"].as_str()?, it["value"].as_str()?))))
+}
+
+fn explain(error: kube::Error, redactor: &Redactor) -> Refusal {
     let kube::Error::Api(status) = error else {
         return unreachable(&causes(&error));
     };
-    let message = one_line(&status.message, LONGEST);
+    let message = one_line(&redactor.line(&status.message), LONGEST);
     let message = if message.is_empty() {
         format!("it answers with {}", status.code)
     } else {

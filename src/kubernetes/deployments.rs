@@ -21,7 +21,6 @@ use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal
 use crate::rollout::reason::Reason;
 use crate::schedule::until;
 use crate::schedule::wave::Place;
-use crate::text::redact::Redactor;
 use crate::text::time;
 
 /// How long to wait before reading a condition again that may be false.
@@ -253,16 +252,6 @@ impl Deployments {
     }
 }
 
-/// A policy may quote the values that it refuses.
-fn without_values(refusal: Refusal, new: &NewSettings) -> Refusal {
-    let env = new.env.iter();
-    let redactor = Redactor::new(env.filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?))));
-    match refusal {
-        Refusal::Refused(problem) => Refusal::Refused(redactor.line(&problem)),
-        other => other,
-    }
-}
-
 impl Orchestrate for Deployments {
     type Error = Refusal;
 
@@ -360,9 +349,7 @@ impl Orchestrate for Deployments {
         let mut patch = patch::patch(object, &self.settings.container, step, now);
         if let Some((new, mark)) = step.new_settings(managed) {
             patch::add_settings(&mut patch, new, Some(&mark));
-            self.try_settings(object, &patch, new)
-                .await
-                .map_err(|refusal| without_values(refusal, new))?;
+            self.try_settings(object, &patch, new).await?;
         } else if let (Step::RollBack { .. }, Some(_)) = (step, managed.changed_settings()) {
             let (former, mark) = self.former(document).await?;
             let new = NewSettings::of(&managed.settings.names, &former);

@@ -16,6 +16,7 @@ fn delegate() -> StandIn {
         let env = env.as_array_mut().unwrap();
         env.push(json!({ "name": "JAVA_OPTS", "value": "-Xmx1g" }));
         env.push(json!({ "name": "EMPTY" }));
+        env.push(json!({ "name": "PROXY_PASSWORD", "value": "0ld0ld0ld" }));
         env.push(
             json!({ "name": "TOKEN_PART", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } }),
         );
@@ -54,6 +55,21 @@ fn a_variable_changes_and_comes_back_and_an_upgrade_keeps_it() {
     assert_eq!(delegate.variable("JAVA_OPTS").as_deref(), Some("-Xmx2g"));
     let (_, history) = delegate.run("history", B);
     assert!(history.contains("changed its settings"), "{history}");
+}
+
+/// `reconfigure` takes a secret from a file only; the way back has it from the former settings.
+#[test]
+fn rollback_brings_back_a_secret_that_was_unset() {
+    let delegate = delegate();
+    for (command, value) in [
+        ("reconfigure --unset PROXY_PASSWORD", None),
+        ("rollback", Some("0ld0ld0ld")),
+    ] {
+        let (code, text) = delegate.run(command, A);
+        let now = delegate.variable("PROXY_PASSWORD");
+        assert_eq!((code, now.as_deref()), (Some(0), value), "{text}");
+        assert!(!text.contains("0ld0ld"), "{text}");
+    }
 }
 
 #[test]
@@ -104,6 +120,20 @@ fn refuses_a_change_that_cannot_be_kept_or_taken_back() {
     );
     delegate.state.lock().unwrap().document["spec"]["revisionHistoryLimit"] = json!(0);
     refused("--env A=b", "would forget the former settings");
+}
+
+#[test]
+fn a_policys_words_hide_the_values_that_they_quote() {
+    let delegate = delegate();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "s3cr3ts3cr3t").unwrap();
+    delegate.state.lock().unwrap().policy = Some((400, "the webhook denied PROXY_PASSWORD=s3cr3ts3cr3t"));
+    let command = format!("reconfigure --secret PROXY_PASSWORD={}", file.path().display());
+    let variables = [("PUBLISHED_IMAGE", A), ("LOG_LEVEL", "debug")];
+    let (code, text) = delegate.run_with(&command, "", &variables);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("the webhook denied PROXY_PASSWORD=***"), "{text}");
+    assert!(!text.contains("s3cr3t"), "{text}");
 }
 
 /// A change of the template by someone else leaves two ReplicaSets with the present settings.

@@ -34,7 +34,7 @@ pub(crate) struct State {
     conflicts: usize,
     may_patch: bool,
     /// The status and the words with which a policy refuses each patch.
-    policy: Option<(u16, &'static str)>,
+    pub(crate) policy: Option<(u16, &'static str)>,
     /// The CronJob of the upgrader, if there is one.
     cron_job: Value,
     /// The ReplicaSets of the Deployment, which hold its former pod templates.
