@@ -56,6 +56,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             ),
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
             crowd: tracked.map_or(0, |tracked| crowd_of(rollout, all, &tracked.crowd, now)),
+            no_free_port: self.memory.no_free_port(&rollout.name),
             hidden_obstacle: tracked.and_then(|tracked| tracked.hidden_obstacle(rollout)),
             known_rejections: self.core.run.known_rejections(rollout),
             holds: self
@@ -126,6 +127,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.tracked.get(&rollout.name);
         let facts = Facts {
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
+            no_free_port: self.memory.no_free_port(&rollout.name),
             ..Facts::default()
         };
         rollout.update_order(&self.policy(rollout), &facts)

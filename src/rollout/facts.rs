@@ -33,6 +33,8 @@ pub struct Facts {
     pub own: Option<ContainerId>,
     /// How long no container has had the name, as far as this process has seen.
     pub name_free_for: Duration,
+    /// Why the engine could not start a second container: no free port.
+    pub no_free_port: Option<SingleInstance>,
     /// An obstacle to recreating the container in service that no container document shows.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
     /// The holds in the engine's records, or why they cannot be read.

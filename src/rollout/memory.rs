@@ -8,6 +8,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Checks;
 use super::pace::{MAX_OBSERVATION_GAP, MAX_WATCHED, MAX_WATCHED_IN_SERVICE, START_ATTEMPTS};
 use crate::container::{ContainerId, ImageId};
+use crate::document::SingleInstance;
 use crate::health::{Health, Work};
 
 /// This process's memory of one container, mostly of its current life.
@@ -25,8 +26,6 @@ pub struct History {
     pub was_asked_to_stop: bool,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
-    /// The engine's error if in this run no port was free to start it beside the container in service.
-    pub no_free_port: Option<String>,
     /// Whether it differs from the container that it replaces only in its image, or in which settings, once they were compared.
     pub comparison: Option<Result<(), String>>,
     /// Whether the engine can start such a container, or why not, once that was tried.
@@ -231,6 +230,8 @@ pub struct Memory {
     histories: HashMap<ContainerId, History>,
     /// Images whose removal was tried; it is not tried twice.
     pub(crate) discarded: HashSet<ImageId>,
+    /// The engine's error when it had no free port for a second container, by delegate name.
+    no_free_port: HashMap<String, String>,
     /// When each image was released. The engine is asked once.
     pub(crate) releases: HashMap<ImageId, Release>,
 }
@@ -253,10 +254,22 @@ impl Memory {
         self.histories.retain(|id, _| exists(id));
     }
 
+    /// Notes that a second container of this delegate could not start because all ports that it may publish are taken.
+    pub fn note_no_free_port(&mut self, name: &str, problem: String) {
+        self.no_free_port.insert(name.to_owned(), problem);
+    }
+
+    /// Why a second container of this delegate cannot start in this run, from the last attempt.
+    pub fn no_free_port(&self, name: &str) -> Option<SingleInstance> {
+        let problem = self.no_free_port.get(name)?.clone();
+        Some(SingleInstance::NoFreePort { problem })
+    }
+
     /// Forgets the attempts of the last run: a new run may try again.
     pub fn forget_attempts(&mut self) {
+        self.no_free_port.clear();
         for history in self.histories.values_mut() {
-            (history.checks.refused, history.no_free_port) = (None, None);
+            history.checks.refused = None;
         }
     }
 }

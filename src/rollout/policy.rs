@@ -25,16 +25,11 @@ impl Rollout {
             .free_memory
             .as_ref()
             .and_then(|memory| memory.as_ref().err());
-        // The candidate that could not start may be given up meanwhile.
-        let no_free_port = self
-            .members()
-            .find_map(|member| member.history.no_free_port.clone());
-        let no_free_port = no_free_port.map(|problem| SingleInstance::NoFreePort { problem });
         let single_instance = self
             .single_instance
             .as_ref()
             .or(too_little_memory)
-            .or(no_free_port.as_ref());
+            .or(facts.no_free_port.as_ref());
         match (
             self.owner.update_order.unwrap_or(policy.update_order),
             single_instance,

@@ -60,7 +60,7 @@ pub(super) async fn start<E: Engine>(
         && let EngineError::Refused { message, .. } | EngineError::NotFound(message) = error
     {
         // The container in service has to stop first: that frees its port and its address.
-        memory.history(id).no_free_port = Some(message.clone());
+        memory.note_no_free_port(&rollout.name, message.clone());
         return Ok(Effect::Nothing(message));
     }
     let starts = &mut memory.history(id).starts;
