@@ -910,6 +910,10 @@ fn metrics_have_the_values_of_the_state() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    let mut quoted = delegate("d1");
+    quoted.workload = "a\"b\\c".to_owned();
+    let text = metrics::text(&with(&[quoted]));
+    assert!(text.contains(r#"workload="a\"b\\c""#), "{text}");
     // Without receivers, nothing is counted.
     let text = metrics::text(&status());
     assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
