@@ -49,7 +49,7 @@ pub struct Ledger {
     knows_pauses: bool,
     /// The pauses that held at the last observation: of the whole host, and of these delegates.
     pub pauses: Vec<Paused>,
-    /// What has happened since the start.
+    /// Counts since the start, and the last events.
     pub tally: Tally,
 }
 

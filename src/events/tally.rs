@@ -1,4 +1,4 @@
-//! What has happened since the start, for the status and the metrics.
+//! Counts since the start, and the last events, for the status and the metrics.
 
 use std::collections::BTreeMap;
 

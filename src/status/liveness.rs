@@ -22,7 +22,8 @@ pub struct Liveness(Arc<watch::Sender<Expected>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Expected {
-    is_working: bool,
+    /// The end of the loop's work or wait, for the sentence about a loop that is late.
+    end: &'static str,
     /// `None` if the deadline is beyond the range of the clock.
     by: Option<Instant>,
     /// Since when there has been no engine at a mounted socket, which may stay dead.
@@ -39,7 +40,7 @@ impl Default for Liveness {
 impl Expected {
     fn working() -> Self {
         Self {
-            is_working: true,
+            end: "ended an observation or a step",
             by: Instant::now().checked_add(STEP_LIMIT),
             unreachable_since: None,
         }
@@ -60,7 +61,7 @@ impl Liveness {
     /// Reports that the loop is idle until it wakes, after `wait` at the latest.
     pub fn wakes_in(&self, wait: Duration) {
         self.0.send_modify(|expected| {
-            expected.is_working = false;
+            expected.end = "woken";
             expected.by = Instant::now().checked_add(wait);
         });
     }
@@ -74,7 +75,7 @@ impl Liveness {
     /// mounted socket for more than a minute.
     pub fn problem(&self) -> Option<String> {
         let Expected {
-            is_working,
+            end,
             by,
             unreachable_since,
         } = *self.0.borrow();
@@ -88,13 +89,8 @@ impl Liveness {
         if late <= GRACE {
             return None;
         }
-        let what = if is_working {
-            "ended an observation or a step"
-        } else {
-            "woken"
-        };
         let at = time::text(Utc::now() - TimeDelta::from_std(late).unwrap_or_default());
         let late = duration::text(late);
-        Some(format!("the loop should have {what} at {at} and is {late} late"))
+        Some(format!("the loop should have {end} at {at} and is {late} late"))
     }
 }

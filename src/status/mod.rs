@@ -85,7 +85,7 @@ pub struct Status {
     /// The last successful observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// What has happened since the start.
+    /// Counts since the start, and the last events.
     #[serde(flatten)]
     pub tally: Tally,
     /// The records missing from the audit log; `None` if all were written.

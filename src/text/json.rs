@@ -21,7 +21,7 @@ pub fn indented(value: &impl Serialize) -> String {
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place for it")]
 fn written(value: &impl Serialize, is_indented: bool) -> String {
-    // Only a map whose keys are no texts, or a type that refuses to be written, would fail. There is neither.
+    // Only a map with keys other than texts, or a type that refuses to be written, would fail. There is neither.
     safe(&serde_json::to_string(value).unwrap_or_default(), is_indented)
 }
 

@@ -93,10 +93,9 @@ fn html(status: &Status) -> String {
 fn with(delegates: &[DelegateReport]) -> Status {
     let mut report = Report::new(at("2026-11-21T05:18:15Z"));
     report.delegates = delegates.to_vec();
-    Status {
-        report: Some(report),
-        ..status()
-    }
+    let mut status = status();
+    status.report = Some(report);
+    status
 }
 
 /// The next upgrade for delegates with these blockers and their ends.
@@ -211,10 +210,8 @@ fn first_line_summarises_all_delegates() {
         let headline = Headline::of(status, now());
         (headline.tone, headline.text)
     };
-    let begun = Status {
-        next_run: Some(at("2026-11-21T05:32:10Z")),
-        ..status()
-    };
+    let mut begun = status();
+    begun.next_run = Some(at("2026-11-21T05:32:10Z"));
     let mut away = with(&[delegate("d1")]);
     away.engine_error = Some("connection refused".to_owned());
     let lost = "The Docker engine cannot be reached; last seen 2 min ago";
@@ -247,15 +244,12 @@ fn durations_are_rounded_the_way_people_say_them() {
 #[test]
 fn an_error_from_the_manager_still_counts_as_an_answer() {
     let shown = |problem: Option<&str>, answered_at: Option<&str>| {
-        let manager = ManagerStatus {
+        let mut status = status();
+        status.manager = Some(ManagerStatus {
             answered_at: answered_at.map(at),
             problem: problem.map(str::to_owned),
             ..ManagerStatus::default()
-        };
-        let status = Status {
-            manager: Some(manager),
-            ..status()
-        };
+        });
         (text(&status), html(&status))
     };
     let (problem, at) = (Some("the token was revoked"), Some("2026-11-21T05:18:14Z"));
@@ -274,14 +268,12 @@ fn an_error_from_the_manager_still_counts_as_an_answer() {
 #[test]
 fn a_newer_upgrader_version_is_shown_next_to_the_running_one() {
     let shown = |newer: bool| {
-        let status = Status {
-            upgrader_image: Some(UpgraderImage {
-                image: "team/upgrader:1.0.0".to_owned(),
-                published: "team/upgrader:1.1.0".to_owned(),
-                newer_version_available: newer,
-            }),
-            ..status()
-        };
+        let mut status = status();
+        status.upgrader_image = Some(UpgraderImage {
+            image: "team/upgrader:1.0.0".to_owned(),
+            published: "team/upgrader:1.1.0".to_owned(),
+            newer_version_available: newer,
+        });
         [text(&status), html(&status), metrics::text(&status)]
     };
     let program = "delegate-upgrader 0.1.0 (newer: team/upgrader:1.1.0)";
@@ -918,6 +910,10 @@ fn metrics_have_the_values_of_the_state() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    let mut quoted = delegate("d1");
+    quoted.workload = "a\"b\\c".to_owned();
+    let text = metrics::text(&with(&[quoted]));
+    assert!(text.contains(r#"workload="a\"b\\c""#), "{text}");
     // Without receivers, nothing is counted.
     let text = metrics::text(&status());
     assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
@@ -926,11 +922,8 @@ fn metrics_have_the_values_of_the_state() {
 #[test]
 fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
     let succeeded = |reason, failed: bool| {
-        let one = DelegateReport {
-            reason,
-            failed,
-            ..delegate("d1")
-        };
+        let mut one = delegate("d1");
+        (one.reason, one.failed) = (reason, failed);
         let report = with(&[one, delegate("d2")]).report.unwrap();
         report.has_succeeded()
     };

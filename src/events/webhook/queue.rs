@@ -49,13 +49,8 @@ impl Queue {
         let bytes =
             |waiting: &VecDeque<Message>| waiting.iter().map(|message| message.body.len()).sum::<usize>();
         let fullest = self.waiting.values_mut().max_by_key(|waiting| bytes(waiting));
-        match fullest.and_then(VecDeque::pop_front) {
-            Some(message) => {
-                self.sent(&message);
-                true
-            }
-            None => false,
-        }
+        let oldest = fullest.and_then(VecDeque::pop_front);
+        oldest.inspect(|message| self.sent(message)).is_some()
     }
 
     /// The next event of a delegate, which counts until it is [`sent`](Self::sent). `None` ends the delegate's service.
