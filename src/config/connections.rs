@@ -8,7 +8,7 @@ use super::variables::{Environment, Variable};
 use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
 use crate::engine::{ConfigFile, Credentials, EngineHost, StaticCredentials};
-use crate::image::{ImageReference, ReferenceError, TargetSettings, Version};
+use crate::image::{ImageReference, TargetSettings, Version};
 use crate::manager::DelegateToken;
 use crate::net::certificates;
 use crate::net::dns::Resolver;
@@ -20,8 +20,7 @@ fn published_image(text: &str) -> Result<ImageReference, String> {
     if stock.parse().is_ok_and(|stock| Version::of(&stock).is_some()) {
         return Err(format!("write {stock}"));
     }
-    text.parse()
-        .map_err(|error: ReferenceError| error.problem().to_string())
+    parse::image(text)
 }
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {

@@ -13,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use super::ProxySettings;
 use crate::container::EVERY_WORKLOAD;
 use crate::engine::EngineHost;
-use crate::image::{check_mirror, check_repository};
+use crate::image::{ImageReference, check_mirror, check_repository};
 use crate::schedule::zone::Zone;
 use crate::text::duration::{self, LONGEST};
 use crate::text::secret::Secret;
@@ -155,6 +155,12 @@ pub(super) fn manager_url(text: &str) -> Result<String, String> {
         return Err("it has a query or fragment".to_owned());
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// An image reference.
+pub(super) fn image(text: &str) -> Result<ImageReference, String> {
+    let image = text.parse::<ImageReference>();
+    image.map_err(|error| error.problem().to_string())
 }
 
 /// The first part of a reference: `[host[:port]/]path`.
