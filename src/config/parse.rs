@@ -232,17 +232,14 @@ pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {
 pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
     let mut url = url_with_default("http", text)?;
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
-    let password = username
-        .as_ref()
-        .map(|_| Secret::new(decoded(url.password().unwrap_or_default())));
+    let password = Secret::new(decoded(url.password().unwrap_or_default()));
+    let login = Some((decoded(url.username()), password)).filter(|(user, _)| !user.is_empty());
     // Neither can fail, since the URL has a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Ok(ProxySettings {
         url: url.as_str().trim_end_matches('/').to_owned(),
-        username,
-        password,
+        login,
     })
 }
 
