@@ -293,8 +293,7 @@ pub(crate) type MakeClient = Box<dyn Fn(&str) -> Result<reqwest::Client, String>
 #[cfg(feature = "kubernetes")]
 pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) {
     let egress = Egress {
-        client_cert: None,
-        client_key: None,
+        client_identity: None,
         ..settings.egress.clone()
     };
     let client = move |url: &str| {

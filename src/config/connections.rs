@@ -8,7 +8,7 @@ use super::variables::{Environment, Variable};
 use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
 use crate::engine::{ConfigFile, Credentials, EngineHost, StaticCredentials};
-use crate::image::{ImageReference, ReferenceError, TargetSettings, Version};
+use crate::image::{ImageReference, TargetSettings, Version};
 use crate::manager::DelegateToken;
 use crate::net::certificates;
 use crate::net::dns::Resolver;
@@ -20,8 +20,7 @@ fn published_image(text: &str) -> Result<ImageReference, String> {
     if stock.parse().is_ok_and(|stock| Version::of(&stock).is_some()) {
         return Err(format!("write {stock}"));
     }
-    text.parse()
-        .map_err(|error: ReferenceError| error.problem.to_string())
+    parse::image(text)
 }
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {
@@ -117,13 +116,11 @@ pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
         certificates::read_bundle,
         certificates::authorities,
     );
-    let (client_cert, client_key) = identity(reader, env).unzip();
     Egress {
         proxy: proxy.filter(|_| !no_proxy.as_deref().is_some_and(no_proxy::is_all)),
         no_proxy,
         ca_bundle: ca_bundle.map(|(path, _)| path),
-        client_cert,
-        client_key,
+        client_identity: identity(reader, env),
         resolver: Resolver::default(),
     }
 }
@@ -156,15 +153,14 @@ fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
     let is_used = reader.flag(&env.proxy_manager);
     let scheme = reader.value(&env.proxy_scheme, parse::proxy_scheme);
     let port = reader.read(&env.proxy_port, parse::port);
-    let (username, password) = login(reader, &env.proxy_user, &env.proxy_password).unzip();
+    let login = login(reader, &env.proxy_user, &env.proxy_password);
     if env.proxy_host.is_set() {
         reader.unused(&[&env.https_proxy], ", since PROXY_HOST is set");
         let host = reader.read(&env.proxy_host, |text| parse::host(own(text)?))?;
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         return is_used.then_some(ProxySettings {
             url: format!("{scheme}://{host}{port}"),
-            username,
-            password,
+            login,
         });
     }
     let parts = [
@@ -176,7 +172,7 @@ fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
     if let Some(part) = parts.into_iter().find(|part| part.is_set()) {
         reader.problems.missing_beside(env.proxy_host.row, part);
     }
-    reader.read_as(&env.https_proxy, parse::proxy, |proxy| match &proxy.username {
+    reader.read_as(&env.https_proxy, parse::proxy, |proxy| match &proxy.login {
         Some(_) => proxy.url.replacen("://", "://***@", 1),
         None => proxy.url.clone(),
     })

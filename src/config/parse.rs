@@ -13,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use super::ProxySettings;
 use crate::container::EVERY_WORKLOAD;
 use crate::engine::EngineHost;
-use crate::image::{check_mirror, check_repository};
+use crate::image::{ImageReference, check_mirror, check_repository};
 use crate::schedule::zone::Zone;
 use crate::text::duration::{self, LONGEST};
 use crate::text::secret::Secret;
@@ -157,6 +157,12 @@ pub(super) fn manager_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
+/// An image reference.
+pub(super) fn image(text: &str) -> Result<ImageReference, String> {
+    let image = text.parse::<ImageReference>();
+    image.map_err(|error| error.problem.to_string())
+}
+
 /// The first part of a reference: `[host[:port]/]path`.
 pub(super) fn repository(text: &str) -> Result<String, String> {
     let repository = registry_or_repository(text)?;
@@ -226,17 +232,14 @@ pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {
 pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
     let mut url = url_with_default("http", text)?;
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
-    let password = username
-        .as_ref()
-        .map(|_| Secret::new(decoded(url.password().unwrap_or_default())));
+    let password = Secret::new(decoded(url.password().unwrap_or_default()));
+    let login = Some((decoded(url.username()), password)).filter(|(user, _)| !user.is_empty());
     // Neither can fail, since the URL has a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Ok(ProxySettings {
         url: url.as_str().trim_end_matches('/').to_owned(),
-        username,
-        password,
+        login,
     })
 }
 

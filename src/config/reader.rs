@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::parse;
 use super::problems::{ConfigErrors, Problems, hidden};
 use super::variables::{Environment, Preset, Variable, documented};
+use crate::net::certificates;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
@@ -131,14 +132,12 @@ impl Reader {
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Option<(PathBuf, T)> {
         let path = PathBuf::from(variable.get()?);
-        let content = read(&path).map_err(|error| error.to_string());
-        match content.and_then(|content| parse(&content)) {
+        match certificates::parsed(&path, read, parse) {
             Ok(value) => {
                 self.note(variable, path.display());
                 Some((path, value))
             }
-            Err(why) => {
-                let given = format!("{}: {why}", path.display());
+            Err(given) => {
                 self.problems.wrong(variable.row, given);
                 None
             }

@@ -247,10 +247,7 @@ fn self_upgrade(text: &str) -> Result<(bool, Option<ImageReference>), String> {
     if !text.contains([':', '/', '@']) {
         return Err(String::new());
     }
-    let image = text.parse::<ImageReference>();
-    image
-        .map(|image| (true, Some(image)))
-        .map_err(|error| error.problem.to_string())
+    Ok((true, Some(parse::image(text)?)))
 }
 
 fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSettings {

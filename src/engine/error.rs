@@ -126,11 +126,6 @@ impl EngineError {
         }
     }
 
-    /// Whether a start failed because another instance uses the port, or the last free address of the network.
-    pub fn is_for_another_instance(&self) -> bool {
-        self.is_port_taken() || self.is_without_address()
-    }
-
     /// Explains why a start was refused. Puts an operator's explanation first if the engine's words are known.
     pub fn explain_start(&self) -> String {
         match self.said().map(|message| (message, start_problem(message))) {

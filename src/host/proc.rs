@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-/// What is mounted in this program's mount namespace, relative to the root of its file system, and where.
+/// The mounts of this program: the source of each, relative to the root of its file system, and its place.
 fn mounts(mountinfo: &str) -> impl Iterator<Item = (&str, &str)> {
     mountinfo.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(3);

@@ -99,9 +99,10 @@ fn contains_key(identity: &CertifiedKey) -> bool {
 pub(crate) fn of_docker(
     directory: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, CertifiedKey), Vec<String>> {
-    let trusted = parsed(directory, "ca.pem", authorities);
-    let chain = parsed(directory, "cert.pem", chain);
-    let key = parsed(directory, "key.pem", signing_key);
+    let read = |file: &Path| fs::read(file);
+    let trusted = parsed(&directory.join("ca.pem"), read, authorities);
+    let chain = parsed(&directory.join("cert.pem"), read, chain);
+    let key = parsed(&directory.join("key.pem"), read, signing_key);
     let (trusted, chain, key) = match (trusted, chain, key) {
         (Ok(trusted), Ok(chain), Ok(key)) => (trusted, chain, key),
         (trusted, chain, key) => {
@@ -114,13 +115,13 @@ pub(crate) fn of_docker(
     Ok((trusted, identity))
 }
 
-fn parsed<T>(
-    directory: &Path,
-    name: &str,
+/// Reads a file, or what else has this path. The error begins with the path.
+pub(crate) fn parsed<T>(
+    file: &Path,
+    read: impl FnOnce(&Path) -> io::Result<Vec<u8>>,
     parse: impl FnOnce(&[u8]) -> Result<T, String>,
 ) -> Result<T, String> {
-    let file = directory.join(name);
-    let content = fs::read(&file).map_err(|error| error.to_string());
+    let content = read(file).map_err(|error| error.to_string());
     let parsed = content.and_then(|content| parse(&content));
     parsed.map_err(|why| format!("{}: {why}", file.display()))
 }

@@ -34,10 +34,8 @@ pub struct Egress {
     pub no_proxy: Option<String>,
     /// `CA_BUNDLE`: certificates to trust besides the system's, of CAs or of single servers.
     pub ca_bundle: Option<PathBuf>,
-    /// `CLIENT_CERT`. Set if and only if the key is set.
-    pub client_cert: Option<PathBuf>,
-    /// `CLIENT_KEY`. Set if and only if the certificate is set.
-    pub client_key: Option<PathBuf>,
+    /// `CLIENT_CERT` and `CLIENT_KEY`.
+    pub client_identity: Option<(PathBuf, PathBuf)>,
     /// Resolves host names.
     pub resolver: Resolver,
 }
@@ -47,10 +45,8 @@ pub struct Egress {
 pub struct ProxySettings {
     /// `scheme://host:port`, without user and password.
     pub url: String,
-    /// The user name. Set if and only if the password is set.
-    pub username: Option<String>,
-    /// The password in plain text, with the URL's percent-encoding decoded.
-    pub password: Option<Secret>,
+    /// The user name and the password in plain text, with the URL's percent-encoding decoded.
+    pub login: Option<(String, Secret)>,
 }
 
 /// The configuration error that prevents the creation of a client, which only its use shows. No message quotes a value that may contain a password.
@@ -125,7 +121,7 @@ impl Egress {
     }
 
     fn identity(&self) -> Result<Option<CertifiedKey>, ClientError> {
-        let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
+        let Some((certificate, key)) = &self.client_identity else {
             return Ok(None);
         };
         let chain = opened("CLIENT_CERT", certificate, fs::read(certificate))?;
@@ -138,7 +134,7 @@ impl Egress {
     fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, ClientError> {
         let problem = |error: reqwest::Error| ClientError::Proxy(error.without_url().to_string());
         let mut proxy = Proxy::all(&settings.url).map_err(problem)?;
-        if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+        if let Some((user, password)) = &settings.login {
             // reqwest would put the login into a URL, which would turn %41 in a password into A.
             let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
             let mut login = HeaderValue::try_from(format!("Basic {login}"))

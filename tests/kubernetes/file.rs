@@ -83,8 +83,8 @@ fn proxy_keys_are_recognised_in_both_places() {
         let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
         let proxy = settings.common.egress.proxy.unwrap();
         assert_eq!(proxy.url, "http://proxy.example:3128");
-        assert_eq!(proxy.username.as_deref(), Some("123"));
-        assert_eq!(proxy.password.unwrap().expose(), "yes");
+        let (user, password) = proxy.login.unwrap();
+        assert_eq!((user.as_str(), password.expose()), ("123", "yes"));
         assert_eq!(settings.warnings, [""; 0], "{indent:?}");
     }
 }

@@ -2,7 +2,6 @@
 //! messages of any size. The client only sends commands, and reads nothing but the status of their answers.
 
 use std::io;
-use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
 use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
@@ -33,14 +32,14 @@ pub(super) fn new(http: &HttpClient, api: ApiVersion) -> Result<Docker, EngineEr
         WRITE.as_secs(),
         API_DEFAULT_VERSION,
     )
-    .map_err(|error| to_engine_error(error, WRITE))
+    .map_err(to_engine_error)
 }
 
-/// Returns the error of our transport, or converts bollard's own. `limit` is the time limit of the call.
-pub(super) fn to_engine_error(error: BollardError, limit: Duration) -> EngineError {
+/// Returns the error of our transport, or converts bollard's own.
+pub(super) fn to_engine_error(error: BollardError) -> EngineError {
     match error {
         BollardError::IOError { err } => err.downcast().unwrap_or_else(|error| failure(&error)),
-        BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
+        BollardError::RequestTimeoutError => EngineError::TimedOut(WRITE),
         other => EngineError::Unreachable(innermost(&other)),
     }
 }

@@ -385,7 +385,13 @@ impl Engine for DockerEngine {
     }
 
     async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
-        self.ask_distribution(reference).await
+        let lookup = self.look_up_login(reference).await;
+        let mut answer = self.ask_with(reference, lookup.login.as_ref()).await;
+        if lookup.may_be_stale(&answer) {
+            let without = self.ask_with(reference, None).await;
+            answer = lookup.better_of(reference, answer, without);
+        }
+        lookup.complete(answer)
     }
 
     async fn services(&self) -> Result<Option<Vec<Value>>, EngineError> {

@@ -11,18 +11,8 @@ use crate::engine::credentials::header::Account;
 use crate::image::ImageReference;
 
 impl DockerEngine {
-    /// Asks the registry for the digest of a reference and the platforms that it supports.
-    pub(super) async fn ask_distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
-        let lookup = self.look_up_login(reference).await;
-        let mut answer = self.ask_with(reference, lookup.login.as_ref()).await;
-        if lookup.may_be_stale(&answer) {
-            let without = self.ask_with(reference, None).await;
-            answer = lookup.better_of(reference, answer, without);
-        }
-        lookup.complete(answer)
-    }
-
-    async fn ask_with(
+    /// Asks the registry with this login for the digest of a reference and the platforms that it supports.
+    pub(super) async fn ask_with(
         &self,
         reference: &ImageReference,
         login: Option<&Account>,

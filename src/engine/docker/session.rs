@@ -151,7 +151,7 @@ impl DockerEngine {
         let command = run(self.session().await?.docker).boxed();
         let outcome = self.counted(call, async {
             match timeout(WRITE, command).await {
-                Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
+                Ok(outcome) => outcome.map_err(to_engine_error),
                 Err(_) => Err(EngineError::TimedOut(WRITE)),
             }
         });

@@ -80,10 +80,7 @@ impl DockerEngine {
 
 /// Rounds a grace period up to whole seconds.
 fn whole_seconds(grace: Duration) -> i32 {
-    let seconds = grace
-        .as_secs()
-        .saturating_add(u64::from(grace.subsec_nanos() > 0));
-    i32::try_from(seconds).unwrap_or(i32::MAX)
+    i32::try_from(grace.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i32::MAX)
 }
 
 fn is_23_0_or_24_0_up_to(last: u32, version: &str) -> bool {

@@ -7,6 +7,7 @@
 mod message;
 mod system;
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::path::PathBuf;
@@ -114,13 +115,9 @@ async fn both_families(config: &Config, name: &str, deadline: Instant) -> Result
         (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
         (Err(mut said), Err(others)) => {
             said.extend(others);
-            let mut unique: Vec<String> = Vec::new();
-            for words in said {
-                if !unique.contains(&words) {
-                    unique.push(words);
-                }
-            }
-            Err(unique)
+            let mut known = HashSet::new();
+            said.retain(|words| known.insert(words.clone()));
+            Err(said)
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) async fn start<E: Engine>(
         return Err(error.into());
     };
     if is_candidate
-        && error.is_for_another_instance()
+        && (error.is_port_taken() || error.is_without_address())
         && rollout.serving.is_some()
         && let EngineError::Refused { message, .. } | EngineError::NotFound(message) = error
     {

@@ -129,8 +129,7 @@ async fn trusts_the_manager_through_a_tls_proxy_with_a_configured_certificate() 
     let through = |ca: &[u8]| {
         let proxy = ProxySettings {
             url: proxy.clone(),
-            username: None,
-            password: None,
+            login: None,
         };
         let egress = Egress {
             proxy: Some(proxy),

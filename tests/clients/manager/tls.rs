@@ -83,10 +83,9 @@ pub(super) fn start(certificate: &[u8], wants_client_certificate: bool) -> Strin
 }
 
 pub(super) fn identity() -> Egress {
-    let file = |name: &str| Some([FIXTURES, name].iter().collect());
+    let file = |name: &str| [FIXTURES, name].iter().collect();
     Egress {
-        client_cert: file("client.pem"),
-        client_key: file("client.key"),
+        client_identity: Some((file("client.pem"), file("client.key"))),
         ..Egress::default()
     }
 }
@@ -109,8 +108,7 @@ pub(super) fn client(url: &str, ca: &[u8], egress: Option<Egress>) -> HttpManage
 pub(super) fn with_password(proxy: &str) -> ProxySettings {
     ProxySettings {
         url: proxy.to_owned(),
-        username: Some("user".to_owned()),
-        password: Some(Secret::new("hunter2")),
+        login: Some(("user".to_owned(), Secret::new("hunter2"))),
     }
 }
 

@@ -42,13 +42,11 @@ fn accepts_certificates_with_a_matching_key() {
                 ("CLIENT_KEY", &key),
             ];
             let settings = settings(&[source, files].concat());
-            let paths = [
-                &settings.egress.ca_bundle,
-                &settings.egress.client_cert,
-                &settings.egress.client_key,
-            ];
-            let paths = paths.map(|path| path.as_ref().unwrap().to_str().unwrap());
-            assert_eq!(paths, [bundle.as_str(), certificate, &key]);
+            assert_eq!(settings.egress.ca_bundle, Some(bundle.into()));
+            assert_eq!(
+                settings.egress.client_identity,
+                Some((certificate.into(), (&key).into()))
+            );
         }
     }
 }

@@ -106,7 +106,7 @@ fn a_proxy_urls_login_is_decoded_but_stray_percent_signs_stay() {
         let url = format!("me:{given}@proxy.example:3128");
         let proxy = settings(&[("HTTPS_PROXY", &url)]).egress.proxy.unwrap();
         assert_eq!(proxy.url, "http://proxy.example:3128");
-        assert_eq!(proxy.password.unwrap().expose(), expected);
+        assert_eq!(proxy.login.unwrap().1.expose(), expected);
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use delegate_upgrader::config::{self, AuditTarget, Preset, ProbeKind, Source, UpdateOrder};
 use delegate_upgrader::engine::EngineHost;
+use delegate_upgrader::text::secret::Secret;
 
 use super::certificates::docker_certificates;
 use super::{KEY, PASSWORD, TOKEN, TOKEN_BASE64, assert_no_secret, errors, settings};
@@ -103,8 +104,7 @@ fn every_accepted_form_is_read() {
     );
     let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
-    assert_eq!(proxy.username.as_deref(), Some("me"));
-    assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
+    assert_eq!(proxy.login, Some(("me".to_owned(), Secret::new("p@ss"))));
     assert_eq!(settings.status_hosts, ["upgrader.example.com", "Other.example"]);
     assert_eq!(settings.log.level, tracing::level_filters::LevelFilter::WARN);
     assert_eq!(
@@ -143,7 +143,7 @@ fn builds_proxy_from_its_parts() {
     assert_eq!(around.egress.proxy, None);
     let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
-    assert_eq!(proxy.password.as_ref().unwrap().expose(), PASSWORD);
+    assert_eq!(proxy.login.as_ref().unwrap().1.expose(), PASSWORD);
     assert_eq!(
         settings.warnings,
         ["HTTPS_PROXY: not used, since PROXY_HOST is set"]
@@ -405,7 +405,7 @@ fn reads_systemd_credential_without_a_variable() {
     ]);
     let proxy = settings.egress.proxy.clone().unwrap();
     for password in [
-        proxy.password.unwrap(),
+        proxy.login.unwrap().1,
         settings.credentials.own.clone().unwrap().password,
     ] {
         assert_eq!(password.expose(), PASSWORD);
