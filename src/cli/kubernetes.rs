@@ -21,7 +21,6 @@ use crate::container::Request;
 use crate::daemon;
 use crate::doctor::alerts;
 use crate::document::NewSettings;
-use crate::host;
 use crate::host::hold::Paused;
 use crate::host::place::note_cluster;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
@@ -229,8 +228,7 @@ impl CommandLine {
         }
         if let Ok(Some(source)) = self.source(true) {
             let target = &self.settings.common.target;
-            let place = (self.cluster.namespace(), host::name());
-            match own::follow(&self.cluster, &source, target, (place.0, &place.1)).await {
+            match own::follow(&self.cluster, &source, target).await {
                 Ok(Some(image)) => info!(
                     image,
                     "updated this upgrader's CronJob; its next run uses the new image"

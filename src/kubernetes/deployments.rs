@@ -323,11 +323,8 @@ impl Orchestrate for Deployments {
         read::variables(&object.document["spec"]["template"], &self.settings.container)
     }
 
-    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
-        let former = self.former(&object.document).await;
-        former
-            .map(|(former, _)| former)
-            .map_err(|refusal| refusal.to_string())
+    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, Refusal> {
+        Ok(self.former(&object.document).await?.0)
     }
 
     fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {
