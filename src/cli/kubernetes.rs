@@ -140,7 +140,6 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     }
 }
 
-/// The controller of the Deployments.
 type Upgraded = Workloads<Deployments, ConfiguredSource>;
 
 struct CommandLine {
@@ -166,7 +165,6 @@ impl CommandLine {
         Deployments::new(cluster, settings, self.namespace.clone())
     }
 
-    /// The controller of a run.
     fn running(&self, clock: Clock) -> Result<Upgraded, Exit> {
         self.workloads(self.source(self.upgrades())?, clock)
     }
@@ -366,7 +364,6 @@ impl CommandLine {
 }
 
 impl Reconfigure {
-    /// Starts the change of the variables.
     async fn start(self, workloads: &mut Upgraded) -> Result<Vec<Change>, Exit> {
         let mut new = NewSettings::default();
         let read = self.variables.read(&mut new);

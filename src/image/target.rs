@@ -84,7 +84,6 @@ pub enum Target {
 /// The target keeps the digest of the published image unless the digest cannot match: for an own build, or for a variant of
 /// the published image. If only the current image has a digest, the same version counts as equal.
 pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &TargetSettings) -> Target {
-    let stock = is_stock(published);
     if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
         return Target::CustomImage;
     }
@@ -97,7 +96,7 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     if is_other {
         return Target::OtherGeneration(published.clone());
     }
-    match wanted(published, current, settings, stock) {
+    match wanted(published, current, settings) {
         Ok(wanted) => apply_policy(compare(wanted, current), &settings.policy),
         Err(reason) => Target::Unresolvable(reason),
     }
@@ -191,7 +190,6 @@ fn wanted(
     published: &ImageReference,
     current: &ImageReference,
     settings: &TargetSettings,
-    stock: bool,
 ) -> Result<ImageReference, String> {
     let own_build = settings.image_repository.as_deref();
     // Only Harness decides in which of its two repositories it publishes. A mirror has the image under one of them.
@@ -199,7 +197,7 @@ fn wanted(
     let name = match (own_build, settings.registry_mirror.as_deref()) {
         (Some(repository), _) => repository.to_owned(),
         (None, Some(mirror)) if below(published, mirror).is_none() => under(mirror, published.path()),
-        (None, None) if stock || keeps_place => current.written_name().to_owned(),
+        (None, None) if is_stock(published) || keeps_place => current.written_name().to_owned(),
         (None, _) => published.written_name().to_owned(),
     };
     let suffix = if is_harness(published) {

@@ -16,7 +16,6 @@ use crate::text::one_line;
 
 /// The limit for a call, including retries: the client repeats calls that are answered with 429, 503 or 504.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most characters of an API server's message to pass on.
 const LONGEST: usize = 400;

@@ -200,7 +200,6 @@ impl Deployments {
         self.list("apps/v1", "replicasets", &selector).await
     }
 
-    /// Lists the objects of this kind.
     async fn list(&self, group: &str, kind: &str, selector: &str) -> Result<Vec<Value>, Refusal> {
         let path = path(group, &self.namespace, kind, "");
         let path = format!("{}?labelSelector={selector}", path.trim_end_matches('/'));

@@ -103,7 +103,6 @@ enum Access {
     Token(Secret),
 }
 
-/// The repository of one image at its registry.
 struct Repository<'a> {
     registries: &'a Registries,
     image: &'a ImageReference,
@@ -152,7 +151,6 @@ impl Repository<'_> {
         }
     }
 
-    /// Asks for a token for pulling.
     async fn token(&self, mut url: Url, service: &str, login: Option<Access>) -> Result<Access, String> {
         let scope = format!("repository:{}:pull", self.image.path());
         url.query_pairs_mut()

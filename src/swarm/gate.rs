@@ -15,7 +15,6 @@ use crate::config::{HealthSettings, ProbeKind};
 const RETRIES: u32 = 3;
 /// The longest interval between two checks, which is Docker's default.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
-/// The shortest interval between two checks.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Part of every check that uses a shell.
@@ -27,7 +26,6 @@ const SCRIPT: &str = "m=/dev/shm/delegate-upgrader-healthy; \
                       if [ -e $m ] || [ ! -w /dev/shm ] || [ \"$(date +%s)\" -ge \"$0\" ]; then exit 0; fi; \
                       \"$@\"; case $? in 0|126|127) : >$m;; *) exit 1;; esac";
 
-/// The pointer to the health check in a service's spec.
 const CHECK: &str = "/TaskTemplate/ContainerSpec/Healthcheck";
 
 /// The tools in an image that a health check can use.
