@@ -119,7 +119,7 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         .map_err(|error| fail(error, Exit::Config))?;
     let namespace = settings.namespace.clone();
     let command_line = CommandLine {
-        namespace: namespace.unwrap_or_else(|| cluster.namespace().to_owned()),
+        namespace: namespace.unwrap_or_else(|| cluster.namespace.clone()),
         settings,
         cluster,
     };
@@ -182,7 +182,7 @@ impl CommandLine {
         let common = &self.settings.common;
         let (policy, target) = (app::policy(common), common.target.clone());
         let (credentials, client) = app::registry_access(common);
-        let registries = Arc::new(Registries::new(credentials, client));
+        let registries = Arc::new(Registries { client, credentials });
         let ask = move |question: Question| {
             let registries = Arc::clone(&registries);
             async move { registries.answer(question).await }.boxed()

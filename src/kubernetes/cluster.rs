@@ -27,7 +27,8 @@ type Body<'a> = Option<(&'a str, &'a Value)>;
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
-    namespace: String,
+    /// The namespace of this pod or of the kubeconfig's context.
+    pub namespace: String,
 }
 
 impl Cluster {
@@ -45,11 +46,6 @@ impl Cluster {
         let namespace = config.default_namespace.clone();
         let client = Client::try_from(config).map_err(|error| no_cluster(&error))?;
         Ok(Self { client, namespace })
-    }
-
-    /// Returns the namespace of this pod or of the kubeconfig's context.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
     }
 
     /// Reads an object or a list.

@@ -35,7 +35,7 @@ pub async fn follow<M: ImageSource>(
 ) -> Result<Option<String>, String> {
     let pod = host::name();
     let name = cronjob_of(&pod).ok_or_else(|| format!("{pod} does not belong to a CronJob"))?;
-    let (path, document) = find(cluster, cluster.namespace(), name).await?;
+    let (path, document) = find(cluster, &cluster.namespace, name).await?;
     let Some((container, image)) = own_container(&document) else {
         return Err(format!(
             "the CronJob {name} has several containers, or none with an image"

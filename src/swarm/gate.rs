@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::config::{HealthSettings, ProbeKind};
+use crate::config::ProbeKind;
 
 /// Docker's default number of failures in a row for a health check.
 const RETRIES: u32 = 3;
@@ -40,22 +40,15 @@ pub enum Tools {
 /// Proves that new tasks of services work.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    command: Vec<String>,
-    probe: ProbeKind,
+    /// The command that proves a task.
+    pub command: Vec<String>,
+    /// The setting `HEALTH_PROBE`.
+    pub probe: ProbeKind,
     /// The time in which a task must become healthy.
-    pub(super) deadline: Duration,
+    pub deadline: Duration,
 }
 
 impl Gate {
-    /// Creates a gate with these settings.
-    pub fn new(health: &HealthSettings, deadline: Duration) -> Self {
-        Self {
-            command: health.command.clone(),
-            probe: health.probe,
-            deadline,
-        }
-    }
-
     /// Returns the command to prove a task with. `None` if `HEALTH_PROBE` or the owner's own check excludes it.
     pub fn command(&self, spec: &Value) -> Option<&[String]> {
         let is_wanted = matches!(self.probe, ProbeKind::Auto | ProbeKind::Exec);

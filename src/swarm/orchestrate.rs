@@ -78,7 +78,11 @@ impl<E: Engine> Swarm<E> {
                 monitor: policy.healthy_time,
                 stop_grace_period: scope.stop_timeout,
             },
-            gate: Gate::new(&scope.health, policy.healthy_deadline),
+            gate: Gate {
+                command: scope.health.command.clone(),
+                probe: scope.health.probe,
+                deadline: policy.healthy_deadline,
+            },
             scope,
             holds,
             has_wave: policy.timing.wave.is_some(),
