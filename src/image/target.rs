@@ -35,8 +35,7 @@ pub struct TargetSettings {
 impl TargetSettings {
     /// Returns an image of `IMAGE_REPOSITORY`.
     pub fn image_of_own_build(&self) -> Option<ImageReference> {
-        let repository = self.image_repository.as_deref()?;
-        compose(repository, Some(super::DEFAULT_TAG), None).parse().ok()
+        check_repository(self.image_repository.as_deref()?).ok()
     }
 
     /// Returns the registries in these settings, as `host` or `host:port`.
@@ -176,14 +175,12 @@ pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
     under(mirror, STOCK_PATH).parse::<ImageReference>().map(drop)
 }
 
-/// Checks an `IMAGE_REPOSITORY`.
+/// Checks an `IMAGE_REPOSITORY`, and returns an image of it.
 ///
 /// # Errors
 /// The value is not a repository without a tag and digest.
-pub fn check_repository(repository: &str) -> Result<(), ReferenceError> {
-    compose(repository, Some(super::DEFAULT_TAG), None)
-        .parse::<ImageReference>()
-        .map(drop)
+pub fn check_repository(repository: &str) -> Result<ImageReference, ReferenceError> {
+    compose(repository, Some(super::DEFAULT_TAG), None).parse()
 }
 
 fn wanted(

@@ -61,19 +61,19 @@ impl Cluster {
 
     /// Changes an object with a strategic merge patch.
     pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
-        let path = format!("{path}?fieldManager={}", super::FIELD_MANAGER);
-        self.merge(&path, patch).await
+        self.merge(path, "", patch).await
     }
 
     /// Returns an object as [`Self::patch`] would leave it, after all admission policies, without changing it.
     pub async fn try_patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
-        let path = format!("{path}?dryRun=All&fieldManager={}", super::FIELD_MANAGER);
-        self.merge(&path, patch).await
+        self.merge(path, "dryRun=All&", patch).await
     }
 
-    async fn merge(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
+    /// The API server records the field manager with the fields that are written.
+    async fn merge(&self, path: &str, options: &str, patch: &Value) -> Result<Value, Refusal> {
+        let path = format!("{path}?{options}fieldManager=delegate-upgrader");
         let kind = "application/strategic-merge-patch+json";
-        self.json(Method::PATCH, path, Some((kind, patch))).await
+        self.json(Method::PATCH, &path, Some((kind, patch))).await
     }
 
     /// Reads plain text, such as a log.

@@ -20,9 +20,6 @@ pub mod warnings;
 
 use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
-/// The name under which the API server records the fields that this program writes.
-pub const FIELD_MANAGER: &str = "delegate-upgrader";
-
 fn encode(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, NON_ALPHANUMERIC)
 }

@@ -62,12 +62,8 @@ impl Failing {
 
 /// Redacts a termination message like the log, since it may be the end of the log.
 fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFailure> {
-    let named = |list: &'static str| {
-        let list = pod.pointer(list).and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .find(|entry| entry["name"].as_str() == Some(container))
-    };
+    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let mut statuses = statuses.into_iter().flatten();
     let image = container_of(pod, container)?["image"].as_str()?;
     let created = time::of(&pod["metadata"]["creationTimestamp"]);
     let of = |at: Option<DateTime<Utc>>, error: String| {
@@ -79,7 +75,7 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
             ran_for: None,
         })
     };
-    if let Some(status) = named("/status/containerStatuses") {
+    if let Some(status) = statuses.find(|status| status["name"].as_str() == Some(container)) {
         let ended = [&status["state"]["terminated"], &status["lastState"]["terminated"]];
         let ended = ended.into_iter().find(|ended| ended.is_object());
         let waiting = &status["state"]["waiting"];
