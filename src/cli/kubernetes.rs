@@ -22,7 +22,6 @@ use crate::container::Request;
 use crate::daemon;
 use crate::doctor::alerts;
 use crate::document::NewSettings;
-use crate::host;
 use crate::host::hold::Paused;
 use crate::host::place::note_cluster;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
@@ -121,7 +120,7 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         .map_err(|error| fail(error, Exit::Config))?;
     let namespace = settings.namespace.clone();
     let command_line = CommandLine {
-        namespace: namespace.unwrap_or_else(|| cluster.namespace().to_owned()),
+        namespace: namespace.unwrap_or_else(|| cluster.namespace.clone()),
         settings,
         cluster,
     };
@@ -142,7 +141,6 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     }
 }
 
-/// The controller of the Deployments.
 type Upgraded = Workloads<Deployments, ConfiguredSource>;
 
 struct CommandLine {
@@ -168,7 +166,6 @@ impl CommandLine {
         Deployments::new(cluster, settings, self.namespace.clone())
     }
 
-    /// The controller of a run.
     fn running(&self, clock: Clock) -> Result<Upgraded, Exit> {
         self.workloads(self.source(self.upgrades())?, clock)
     }
@@ -186,7 +183,7 @@ impl CommandLine {
         let common = &self.settings.common;
         let (policy, target) = (common.policy.clone(), common.target.clone());
         let (credentials, client) = app::registry_access(common);
-        let registries = Arc::new(Registries::new(credentials, client));
+        let registries = Arc::new(Registries { client, credentials });
         let ask = Arc::new(move |question: Question| {
             let registries = Arc::clone(&registries);
             async move { registries.answer(question).await }.boxed()
@@ -230,8 +227,7 @@ impl CommandLine {
         }
         if let Ok(Some(source)) = self.source(true) {
             let target = &self.settings.common.target;
-            let place = (self.cluster.namespace(), host::name());
-            match own::follow(&self.cluster, &source, target, (place.0, &place.1)).await {
+            match own::follow(&self.cluster, &source, target).await {
                 Ok(Some(image)) => info!(
                     image,
                     "updated this upgrader's CronJob; its next run uses the new image"
@@ -371,7 +367,6 @@ impl CommandLine {
 }
 
 impl Reconfigure {
-    /// Starts the change of the variables.
     async fn start(self, workloads: &mut Upgraded) -> Result<Vec<Change>, Exit> {
         let mut new = NewSettings::default();
         let read = self.variables.read(&mut new);

@@ -35,8 +35,7 @@ pub struct TargetSettings {
 impl TargetSettings {
     /// Returns an image of `IMAGE_REPOSITORY`.
     pub fn image_of_own_build(&self) -> Option<ImageReference> {
-        let repository = self.image_repository.as_deref()?;
-        compose(repository, Some(super::DEFAULT_TAG), None).parse().ok()
+        check_repository(self.image_repository.as_deref()?).ok()
     }
 
     /// Returns the registries in these settings, as `host` or `host:port`.
@@ -84,7 +83,6 @@ pub enum Target {
 /// The target keeps the digest of the published image unless the digest cannot match: for an own build, or for a variant of
 /// the published image. If only the current image has a digest, the same version counts as equal.
 pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &TargetSettings) -> Target {
-    let stock = is_stock(published);
     if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
         return Target::CustomImage;
     }
@@ -97,7 +95,7 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     if is_other {
         return Target::OtherGeneration(published.clone());
     }
-    match wanted(published, current, settings, stock) {
+    match wanted(published, current, settings) {
         Ok(wanted) => apply_policy(compare(wanted, current), &settings.policy),
         Err(reason) => Target::Unresolvable(reason),
     }
@@ -177,21 +175,18 @@ pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
     under(mirror, STOCK_PATH).parse::<ImageReference>().map(drop)
 }
 
-/// Checks an `IMAGE_REPOSITORY`.
+/// Checks an `IMAGE_REPOSITORY`, and returns an image of it.
 ///
 /// # Errors
 /// The value is not a repository without a tag and digest.
-pub fn check_repository(repository: &str) -> Result<(), ReferenceError> {
-    compose(repository, Some(super::DEFAULT_TAG), None)
-        .parse::<ImageReference>()
-        .map(drop)
+pub fn check_repository(repository: &str) -> Result<ImageReference, ReferenceError> {
+    compose(repository, Some(super::DEFAULT_TAG), None).parse()
 }
 
 fn wanted(
     published: &ImageReference,
     current: &ImageReference,
     settings: &TargetSettings,
-    stock: bool,
 ) -> Result<ImageReference, String> {
     let own_build = settings.image_repository.as_deref();
     // Only Harness decides in which of its two repositories it publishes. A mirror has the image under one of them.
@@ -199,7 +194,7 @@ fn wanted(
     let name = match (own_build, settings.registry_mirror.as_deref()) {
         (Some(repository), _) => repository.to_owned(),
         (None, Some(mirror)) if below(published, mirror).is_none() => under(mirror, published.path()),
-        (None, None) if stock || keeps_place => current.written_name().to_owned(),
+        (None, None) if is_stock(published) || keeps_place => current.written_name().to_owned(),
         (None, _) => published.written_name().to_owned(),
     };
     let suffix = if is_harness(published) {

@@ -17,7 +17,6 @@ use crate::text::redact::Redactor;
 
 /// The limit for a call, including retries: the client repeats calls that are answered with 429, 503 or 504.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most characters of an API server's message to pass on.
 const LONGEST: usize = 400;
@@ -29,7 +28,8 @@ type Body<'a> = Option<(&'a str, &'a Value)>;
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
-    namespace: String,
+    /// The namespace of this pod or of the kubeconfig's context.
+    pub namespace: String,
 }
 
 impl Cluster {
@@ -49,11 +49,6 @@ impl Cluster {
         Ok(Self { client, namespace })
     }
 
-    /// Returns the namespace of this pod or of the kubeconfig's context.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
     /// Reads an object or a list.
     pub async fn get(&self, path: &str) -> Result<Value, Refusal> {
         self.json(Method::GET, path, None).await
@@ -67,19 +62,19 @@ impl Cluster {
 
     /// Changes an object with a strategic merge patch.
     pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
-        let path = format!("{path}?fieldManager={}", super::FIELD_MANAGER);
-        self.merge(&path, patch).await
+        self.merge(path, "", patch).await
     }
 
     /// Returns an object as [`Self::patch`] would leave it, after all admission policies, without changing it.
     pub async fn try_patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
-        let path = format!("{path}?dryRun=All&fieldManager={}", super::FIELD_MANAGER);
-        self.merge(&path, patch).await
+        self.merge(path, "dryRun=All&", patch).await
     }
 
-    async fn merge(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
+    /// The API server records the field manager with the fields that are written.
+    async fn merge(&self, path: &str, options: &str, patch: &Value) -> Result<Value, Refusal> {
+        let path = format!("{path}?{options}fieldManager=delegate-upgrader");
         let kind = "application/strategic-merge-patch+json";
-        self.json(Method::PATCH, path, Some((kind, patch))).await
+        self.json(Method::PATCH, &path, Some((kind, patch))).await
     }
 
     /// Reads plain text, such as a log.

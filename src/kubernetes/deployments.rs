@@ -199,7 +199,6 @@ impl Deployments {
         self.list("apps/v1", "replicasets", &selector).await
     }
 
-    /// Lists the objects of this kind.
     async fn list(&self, group: &str, kind: &str, selector: &str) -> Result<Vec<Value>, Refusal> {
         let path = path(group, &self.namespace, kind, "");
         let path = format!("{}?labelSelector={selector}", path.trim_end_matches('/'));
@@ -312,11 +311,8 @@ impl Orchestrate for Deployments {
         read::variables(&object.document["spec"]["template"], &self.settings.container)
     }
 
-    async fn former_settings(&self, object: &Object) -> Result<Inspected, String> {
-        let former = self.former(&object.document).await;
-        former
-            .map(|(former, _)| former)
-            .map_err(|refusal| refusal.to_string())
+    async fn former_settings(&self, object: &Object) -> Result<Inspected, Refusal> {
+        Ok(self.former(&object.document).await?.0)
     }
 
     fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {

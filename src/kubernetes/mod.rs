@@ -18,12 +18,14 @@ pub mod replica_sets;
 pub mod settings;
 pub mod warnings;
 
-/// The name under which the API server records the fields that this program writes.
-pub const FIELD_MANAGER: &str = "delegate-upgrader";
+use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+fn encode(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, NON_ALPHANUMERIC)
+}
 
 /// Returns the API path of an object of this kind and name.
 pub(crate) fn path(group: &str, namespace: &str, kind: &str, name: &str) -> String {
-    let encode = |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
     let prefix = if group.contains('/') { "apis" } else { "api" };
     format!(
         "/{prefix}/{group}/namespaces/{}/{kind}/{}",

@@ -8,6 +8,7 @@ use tracing::debug;
 use super::cluster::Cluster;
 use super::path;
 use crate::container::label;
+use crate::host;
 use crate::image::{ImageReference, Target, TargetSettings, resolve_upgrader};
 use crate::manager::ImageSource;
 use crate::schedule::Schedule;
@@ -31,10 +32,10 @@ pub async fn follow<M: ImageSource>(
     cluster: &Cluster,
     source: &M,
     settings: &TargetSettings,
-    (namespace, pod): (&str, &str),
 ) -> Result<Option<String>, String> {
-    let name = cronjob_of(pod).ok_or_else(|| format!("{pod} does not belong to a CronJob"))?;
-    let (path, document) = find(cluster, namespace, name).await?;
+    let pod = host::name();
+    let name = cronjob_of(&pod).ok_or_else(|| format!("{pod} does not belong to a CronJob"))?;
+    let (path, document) = find(cluster, &cluster.namespace, name).await?;
     let Some((container, image)) = own_container(&document) else {
         return Err(format!(
             "the CronJob {name} has several containers, or none with an image"

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use super::encode;
 use super::read::{LONGEST, condition, container_of, settings, variables};
 use crate::managed::TaskFailure;
 use crate::text::redact::Redactor;
@@ -20,8 +21,7 @@ pub fn selector(deployment: &Value) -> Option<String> {
         .iter()
         .filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
     let pairs = pairs.collect::<Vec<_>>().join(",");
-    let encoded = percent_encoding::utf8_percent_encode(&pairs, percent_encoding::NON_ALPHANUMERIC);
-    Some(encoded.to_string())
+    Some(encode(&pairs).to_string())
 }
 
 /// A pod that failed.
@@ -50,8 +50,7 @@ pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
 impl Failing {
     /// Returns the queries for its log, in order of preference: the failed run is usually the previous one by now.
     pub fn log_queries(&self, container: &str) -> [String; 2] {
-        let container = percent_encoding::utf8_percent_encode(container, percent_encoding::NON_ALPHANUMERIC);
-        let query = format!("container={container}&tailLines={LOG_LINES}");
+        let query = format!("container={}&tailLines={LOG_LINES}", encode(container));
         [format!("{query}&previous=true"), query]
     }
 
@@ -63,12 +62,8 @@ impl Failing {
 
 /// Redacts a termination message like the log, since it may be the end of the log.
 fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFailure> {
-    let named = |list: &'static str| {
-        let list = pod.pointer(list).and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .find(|entry| entry["name"].as_str() == Some(container))
-    };
+    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let mut statuses = statuses.into_iter().flatten();
     let image = container_of(pod, container)?["image"].as_str()?;
     let created = time::of(&pod["metadata"]["creationTimestamp"]);
     let of = |at: Option<DateTime<Utc>>, error: String| {
@@ -80,7 +75,7 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
             ran_for: None,
         })
     };
-    if let Some(status) = named("/status/containerStatuses") {
+    if let Some(status) = statuses.find(|status| status["name"].as_str() == Some(container)) {
         let ended = [&status["state"]["terminated"], &status["lastState"]["terminated"]];
         let ended = ended.into_iter().find(|ended| ended.is_object());
         let waiting = &status["state"]["waiting"];
@@ -111,7 +106,6 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
     )
 }
 
-/// Describes how a container ended.
 fn ending(ended: &Value) -> String {
     let code = ended["exitCode"].as_i64().unwrap_or_default();
     let reason = match ended["reason"].as_str() {

@@ -35,16 +35,12 @@ const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vn
 
 /// A client of registries, with the credentials for them.
 pub(crate) struct Registries {
-    client: MakeClient,
-    credentials: Credentials,
+    /// Makes an HTTP client for a URL that follows no redirects.
+    pub(crate) client: MakeClient,
+    pub(crate) credentials: Credentials,
 }
 
 impl Registries {
-    /// Creates the client. `client` must make an HTTP client for a URL that follows no redirects.
-    pub(crate) fn new(credentials: Credentials, client: MakeClient) -> Self {
-        Self { client, credentials }
-    }
-
     /// Answers a question in the form of an engine's answer.
     pub(crate) async fn answer(&self, question: Question) -> Answer {
         match question {
@@ -103,7 +99,6 @@ enum Access {
     Token(Secret),
 }
 
-/// The repository of one image at its registry.
 struct Repository<'a> {
     registries: &'a Registries,
     image: &'a ImageReference,
@@ -152,7 +147,6 @@ impl Repository<'_> {
         }
     }
 
-    /// Asks for a token for pulling.
     async fn token(&self, mut url: Url, service: &str, login: Option<Access>) -> Result<Access, String> {
         let scope = format!("repository:{}:pull", self.image.path());
         url.query_pairs_mut()

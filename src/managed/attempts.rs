@@ -7,7 +7,6 @@ use chrono::{DateTime, Utc};
 
 use crate::text::time;
 
-/// The most attempts to keep.
 const MOST: usize = 5;
 /// If a full list has more failures than this, drop the oldest failure. So three images always remain to go back to.
 const MOST_FAILURES: usize = 2;

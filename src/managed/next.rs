@@ -69,7 +69,6 @@ pub fn is_undecided(managed: &Managed, policy: &Policy, now: DateTime<Utc>) -> b
         || managed.left_alone.is_none() && (managed.unproven(policy, now).is_some() || went_back)
 }
 
-/// Everything that a decision depends on.
 struct At<'a> {
     managed: &'a Managed,
     desired: &'a Desired,
@@ -274,7 +273,6 @@ impl At<'_> {
         }
     }
 
-    /// Returns the facts that the list of blockers depends on.
     fn start(&self) -> Start<'_> {
         Start {
             own: self,

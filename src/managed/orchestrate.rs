@@ -109,8 +109,8 @@ pub trait Orchestrate {
     /// Returns the same from before the last change of settings.
     ///
     /// # Errors
-    /// The orchestrator no longer has them, as a sentence.
-    fn former_settings(&self, object: &Object) -> impl Future<Output = Result<Inspected, String>>;
+    /// The orchestrator no longer has them.
+    fn former_settings(&self, object: &Object) -> impl Future<Output = Result<Inspected, Refusal>>;
 
     /// Returns the reason why a workload cannot get these settings, if so.
     fn refuses(&self, _: &Object, _: &NewSettings) -> Option<String> {

@@ -9,13 +9,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::config::{HealthSettings, ProbeKind};
+use crate::config::ProbeKind;
 
 /// Docker's default number of failures in a row for a health check.
 const RETRIES: u32 = 3;
 /// The longest interval between two checks, which is Docker's default.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
-/// The shortest interval between two checks.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Part of every check that uses a shell.
@@ -27,7 +26,6 @@ const SCRIPT: &str = "m=/dev/shm/delegate-upgrader-healthy; \
                       if [ -e $m ] || [ ! -w /dev/shm ] || [ \"$(date +%s)\" -ge \"$0\" ]; then exit 0; fi; \
                       \"$@\"; case $? in 0|126|127) : >$m;; *) exit 1;; esac";
 
-/// The pointer to the health check in a service's spec.
 const CHECK: &str = "/TaskTemplate/ContainerSpec/Healthcheck";
 
 /// The tools in an image that a health check can use.
@@ -42,22 +40,15 @@ pub enum Tools {
 /// Proves that new tasks of services work.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    command: Vec<String>,
-    probe: ProbeKind,
+    /// The command that proves a task.
+    pub command: Vec<String>,
+    /// The setting `HEALTH_PROBE`.
+    pub probe: ProbeKind,
     /// The time in which a task must become healthy.
-    pub(super) deadline: Duration,
+    pub deadline: Duration,
 }
 
 impl Gate {
-    /// Creates a gate with these settings.
-    pub fn new(health: &HealthSettings, deadline: Duration) -> Self {
-        Self {
-            command: health.command.clone(),
-            probe: health.probe,
-            deadline,
-        }
-    }
-
     /// Returns the command to prove a task with. `None` if `HEALTH_PROBE` or the owner's own check excludes it.
     pub fn command(&self, spec: &Value) -> Option<&[String]> {
         let is_wanted = matches!(self.probe, ProbeKind::Auto | ProbeKind::Exec);

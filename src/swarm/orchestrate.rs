@@ -31,9 +31,6 @@ const STALE: TimeDelta = TimeDelta::milliseconds(300);
 /// The time limit for trying a command in a task.
 const EXEC: Duration = Duration::from_secs(10);
 
-/// The former settings are in the spec that Swarm keeps until the next change.
-const SETTINGS_LOST: &str = "Swarm no longer has the former settings, because the service was updated since; set them with `docker service update`";
-
 /// How soon to observe a Swarm again that has no leader.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
@@ -81,7 +78,11 @@ impl<E: Engine> Swarm<E> {
                 monitor: policy.healthy_time,
                 stop_grace_period: scope.stop_timeout,
             },
-            gate: Gate::new(&scope.health, policy.healthy_deadline),
+            gate: Gate {
+                command: scope.health.command.clone(),
+                probe: scope.health.probe,
+                deadline: policy.healthy_deadline,
+            },
             scope,
             holds,
             has_wave: policy.timing.wave.is_some(),
@@ -213,6 +214,12 @@ fn version(service: &Object) -> u64 {
     index.and_then(Value::as_u64).unwrap_or_default()
 }
 
+/// The former settings are in the spec that Swarm keeps until the next change.
+fn settings_lost() -> Refusal {
+    let problem = "Swarm no longer has the former settings, because the service was updated since; set them with `docker service update`";
+    Refusal::Refused(problem.to_owned())
+}
+
 fn refusal(error: EngineError) -> Refusal {
     match error {
         EngineError::Conflict(_) => Refusal::Conflict(error.to_string()),
@@ -297,9 +304,9 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         settings_of(&service.document["Spec"]["TaskTemplate"])
     }
 
-    async fn former_settings(&self, service: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, service: &Object) -> Result<Inspected, Refusal> {
         let before = before(&service.document, service.managed.image.as_str());
-        before.map(settings_of).ok_or_else(|| SETTINGS_LOST.to_owned())
+        before.map(settings_of).ok_or_else(settings_lost)
     }
 
     fn proof(&self, service: &Object) -> Option<String> {
@@ -319,8 +326,9 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let (record, image) = step.writes(managed, now);
         // Do not use Swarm's own rollback: it also restores the earlier labels, and so would lose the cause.
         let spec = match (&image, step) {
-            (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults)
-                .ok_or_else(|| Refusal::Refused(SETTINGS_LOST.to_owned()))?,
+            (Some(image), Step::RollBack { .. }) => {
+                way_back(document, image, self.defaults).ok_or_else(settings_lost)?
+            }
             (Some(image), _) => {
                 let check = self.health_check(service, image, now).await;
                 let spec = with_image(document["Spec"].clone(), image, check, self.defaults);

@@ -165,9 +165,13 @@ impl Orchestrate for Memory {
         self.settings_of(&object.managed.name)
     }
 
-    async fn former_settings(&self, object: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, object: &Object) -> Result<Inspected, Refusal> {
         let all = &self.variables.lock().unwrap()[&object.managed.name];
-        all.iter().rev().nth(1).cloned().ok_or_else(|| "gone".to_owned())
+        all.iter()
+            .rev()
+            .nth(1)
+            .cloned()
+            .ok_or_else(|| Refusal::Refused("gone".to_owned()))
     }
 
     fn warnings(&self, _: &Object) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use delegate_upgrader::config::{HealthSettings, ProbeKind};
+use delegate_upgrader::config::ProbeKind;
 use delegate_upgrader::document::NewSettings;
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
 use delegate_upgrader::observe::Scope;
@@ -278,14 +278,11 @@ fn a_host_port_is_never_needed_by_two_tasks_at_once() {
 }
 
 fn gate(probe: ProbeKind) -> Gate {
-    let settings = HealthSettings {
-        interval: Duration::from_secs(60),
-        probe,
-        port: 3460,
-        path: "/api/health",
+    Gate {
         command: vec!["/probe".to_owned(), "--quick".to_owned()],
-    };
-    Gate::new(&settings, Duration::from_secs(600))
+        probe,
+        deadline: Duration::from_secs(600),
+    }
 }
 
 fn checked(check: &Value) -> Value {
