@@ -53,7 +53,8 @@ use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{
-    Blocker, Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next,
+    Blocker, ChosenOrder, Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout,
+    next,
 };
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
@@ -208,8 +209,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Plans what a scheduled run would do to each delegate, without doing it. For `waiting` and errors, see [`Self::survey`].
     pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
         let survey = self.survey(waiting).await?;
-        let others = self.planned_not_delegates();
         let services = self.plan_services(survey.now).await;
+        let others = self.observer.not_delegates().iter().map(|(rollout, reason)| {
+            let rest = Decision::Rest(reason.clone());
+            Planned::new(rollout, &rest, &[], &ChosenOrder::StartFirst)
+        });
         Ok(self
             .rows(survey)
             .into_iter()

@@ -162,14 +162,6 @@ impl UpgradeRun {
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
-    /// The open questions.
-    pub(super) fn open(&self) -> impl Iterator<Item = &Open> {
-        self.resolutions
-            .values()
-            .filter_map(Resolution::open)
-            .chain(&self.days)
-    }
-
     /// The open questions, to note when they were asked.
     pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
         let targets = self.resolutions.values_mut().filter_map(Resolution::open_mut);
@@ -178,11 +170,12 @@ impl UpgradeRun {
 
     /// The reason for the longest wait for an answer.
     pub(super) fn awaited(&self) -> Option<Reason> {
-        let open = self.open().min_by_key(|open| open.since)?;
+        let targets = self.resolutions.values().filter_map(Resolution::open);
+        let open = targets.chain(&self.days).min_by_key(|open| open.since)?;
         Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
-    /// Records an answer. It may lead to further questions: see [`Self::open`].
+    /// Records an answer. It may lead to further questions.
     pub(super) fn note(
         &mut self,
         answered: &Answered,
