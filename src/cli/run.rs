@@ -18,7 +18,7 @@ use super::{Exit, environment, fail, no_engine, print_json};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Needs, Settings, Source};
 use crate::daemon;
-use crate::engine::{EngineCalls, EngineHost};
+use crate::engine::{Engine as _, EngineCalls, EngineHost};
 use crate::events::Listeners;
 use crate::events::ledger::Ledger;
 use crate::host;
@@ -124,7 +124,7 @@ async fn upgrader(
         let upgrader = app::upgrader(settings, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
         let upgrader = upgrader.with_ledger(ledger).watching().with_retries();
-        let counts = (upgrader.engine_calls(), upgrader.manager_requests());
+        let counts = (upgrader.engine.calls(), upgrader.core.manager.requests());
         Ok((upgrader, counts.0, counts.1))
     };
     Daemon::new(settings, listener, make).await

@@ -152,7 +152,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.track(rollout).recreations.note_upgrade(candidate, now);
                 }
             }
-            Step::Create { .. } => self.core.run.note_created(rollout),
+            Step::Create { .. } => _ = self.core.run.created.insert(rollout.name.clone()),
             Step::Restart { id, grace, .. } if *effect == Effect::Done => {
                 self.memory.history(id).checks.note_restart(now, *grace);
             }

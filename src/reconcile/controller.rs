@@ -25,7 +25,7 @@ const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The memory of the loop. It may be lost at any moment: the next run asks again.
 pub struct Core<M> {
-    pub(super) manager: ManagerLink<M>,
+    pub(crate) manager: ManagerLink<M>,
     pub(crate) alerts: AlertLink,
     pub(super) target: TargetSettings,
     pub(crate) run: UpgradeRun,

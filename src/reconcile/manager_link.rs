@@ -190,7 +190,7 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// The requests to the Manager so far.
-    pub(super) fn requests(&self) -> ManagerRequests {
+    pub(crate) fn requests(&self) -> ManagerRequests {
         let source = self.source.as_ref();
         source.map_or_else(ManagerRequests::default, |source| source.requests())
     }

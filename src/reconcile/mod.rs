@@ -34,13 +34,13 @@ use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use tracing::warn;
 
-use crate::engine::{Engine, EngineCalls, EngineError};
+use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
 use crate::image::TargetSettings;
 use crate::managed::Orchestrate as _;
-use crate::manager::{ImageSource, ManagerRequests};
+use crate::manager::ImageSource;
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
@@ -79,7 +79,7 @@ pub struct Settings {
 /// It may lose its memory at any moment, and any of its futures may be dropped: the containers show what was started, and the
 /// next observation finds it there.
 pub struct Reconciler<E, M, H> {
-    engine: Arc<E>,
+    pub(crate) engine: Arc<E>,
     pub(crate) core: Core<M>,
     pub(crate) observer: Observer<H>,
     settings: Settings,
@@ -146,16 +146,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             retries: true,
             ..self
         }
-    }
-
-    /// The calls to the engine so far.
-    pub fn engine_calls(&self) -> EngineCalls {
-        self.engine.calls()
-    }
-
-    /// The requests to the Manager so far.
-    pub fn manager_requests(&self) -> ManagerRequests {
-        self.core.manager.requests()
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {

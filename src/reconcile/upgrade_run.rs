@@ -41,8 +41,8 @@ pub struct UpgradeRun {
     unsuitable: HashMap<(String, ImageId), Reason>,
     /// The references that were pulled again because their image had disappeared.
     pulled_again: HashSet<String>,
-    /// The delegates for which this run created a candidate, by container name.
-    created: HashSet<String>,
+    /// The delegates for which this run created a candidate, by container name. If it disappears, this run creates no other.
+    pub(super) created: HashSet<String>,
     /// The workloads of an orchestrator, by key, whose attempt has ended: an operator's request covers one.
     ended: HashSet<String>,
     /// The workloads of an orchestrator, by key, to which this run gave other settings, with the record of that.
@@ -362,16 +362,6 @@ impl UpgradeRun {
     pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());
         self.pulled_again.insert(reference.normalised())
-    }
-
-    /// Notes that a candidate was created. If it disappears, this run creates no other.
-    pub(super) fn note_created(&mut self, rollout: &Rollout) {
-        self.created.insert(rollout.name.clone());
-    }
-
-    /// Whether a candidate was created in this run.
-    pub(super) fn has_created(&self, rollout: &Rollout) -> bool {
-        self.created.contains(&rollout.name)
     }
 
     /// Skips a delegate until the next run, for this reason.
