@@ -114,7 +114,7 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// Records and returns each answer once.
-    pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
+    pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
         match (&answered.question, &answered.answer) {
             (Question::Published(query), Answer::Published(answer)) => {
