@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::Reconciler;
-use super::log::{completion_message, log_result, log_step};
+use super::log::{completion_message, log_reason, log_result, log_step};
 use super::observation::Observed;
 use crate::engine::Engine;
 use crate::events::event::seconds;
@@ -152,7 +152,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.track(rollout).recreations.note_upgrade(candidate, now);
                 }
             }
-            Step::Create { .. } => self.core.run.note_created(rollout),
+            Step::Create { .. } => _ = self.core.run.created.insert(rollout.name.clone()),
             Step::Restart { id, grace, .. } if *effect == Effect::Done => {
                 self.memory.history(id).checks.note_restart(now, *grace);
             }
@@ -229,6 +229,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             took,
         }) = self.pulls.ended()
         {
+            let step = Step::Pull {
+                reference: reference.clone(),
+            };
             let result = match outcome {
                 Ok(id) => {
                     let (container, workload) = (&rollout.name, &rollout.workload);
@@ -241,19 +244,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     Err(reason)
                 }
                 Err(failure) => {
-                    let step = Step::Pull { reference };
                     self.note_step(&rollout, &step, Some(failure.to_string()), now);
                     continue;
                 }
-            };
-            let step = Step::Pull {
-                reference: reference.clone(),
             };
             self.track(&rollout).backoffs.forget(&step.key());
             if let Err(reason) = &result
                 && reason.is_failure()
             {
-                self.log_failure(&rollout, reason);
+                // If a run starts right now, it tries again and its report does not mention the failure.
+                log_reason(&rollout, reason);
+                self.track(&rollout).last_logged = Some(reason.to_string());
                 self.core.run.halt_replicas(&rollout, reason);
             }
             match result {

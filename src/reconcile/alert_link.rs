@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(30);
 /// Which alerts fire. Without `HOLD_ON_ALERTS`, nothing is asked.
 #[derive(Default)]
 pub(crate) struct AlertLink {
-    ask: Option<AskAlerts>,
+    pub(super) ask: Option<AskAlerts>,
     /// Since when the question is open.
     asked: Option<Instant>,
     last: Option<(Instant, Firing)>,
@@ -28,13 +28,6 @@ pub(crate) struct AlertLink {
 }
 
 impl AlertLink {
-    pub(super) fn new(ask: Option<AskAlerts>) -> Self {
-        Self {
-            ask,
-            ..Self::default()
-        }
-    }
-
     /// Asks again if one of these blockers depends on it and the last answer is old.
     pub(super) fn keep(&mut self, questions: &mut Questions, blockers: &[Blocker]) {
         if blockers.iter().any(|blocker| is_ours(&blocker.reason)) {

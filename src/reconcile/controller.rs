@@ -180,7 +180,7 @@ pub trait Controller: Sized {
     /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire.
     #[must_use]
     fn with_alerts(mut self, ask: Option<AskAlerts>) -> Self {
-        self.core_mut().alerts = AlertLink::new(ask);
+        self.core_mut().alerts.ask = ask;
         self
     }
 

@@ -73,7 +73,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 alerts: self.core.alerts.held(desired, timing, now),
                 ..self.core.run.facts(rollout, desired, all)
             },
-            has_created: self.core.run.has_created(rollout),
+            has_created: self.core.run.created.contains(&rollout.name),
             own: self
                 .settings
                 .scope

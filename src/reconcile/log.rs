@@ -121,12 +121,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         known.retain(|id, _| present.contains(id));
     }
 
-    /// Logs a failure at once: if a run starts right now, it tries again and its report does not mention the failure.
-    pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
-        log_reason(rollout, reason);
-        self.track(rollout).last_logged = Some(reason.to_string());
-    }
-
     /// Warns about versions that are unsupported or soon will be.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         let is_asked = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
@@ -262,7 +256,7 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
     }
 }
 
-fn log_reason(rollout: &Rollout, reason: &Reason) {
+pub(super) fn log_reason(rollout: &Rollout, reason: &Reason) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     let (kind, cause) = (reason.kind().as_str(), reason.cause());
     match reason {

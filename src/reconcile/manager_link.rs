@@ -110,8 +110,7 @@ impl<M: ImageSource> ManagerLink<M> {
 
     /// Asks whether the Manager can be reached.
     pub(super) fn ask_whether_reachable(&mut self, query: Query) {
-        self.reachability.note_asked();
-        self.ask(&Question::Published(query));
+        self.reachability.asked = self.ask(&Question::Published(query));
     }
 
     /// Records and returns each answer once.

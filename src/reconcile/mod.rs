@@ -53,7 +53,8 @@ use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{
-    Blocker, Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next,
+    Blocker, ChosenOrder, Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout,
+    next,
 };
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
@@ -78,7 +79,7 @@ pub struct Settings {
 /// It may lose its memory at any moment, and any of its futures may be dropped: the containers show what was started, and the
 /// next observation finds it there.
 pub struct Reconciler<E, M, H> {
-    engine: Arc<E>,
+    pub(crate) engine: Arc<E>,
     pub(crate) core: Core<M>,
     pub(crate) observer: Observer<H>,
     settings: Settings,
@@ -198,8 +199,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Plans what a scheduled run would do to each delegate, without doing it. For `waiting` and errors, see [`Self::survey`].
     pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
         let survey = self.survey(waiting).await?;
-        let others = self.planned_not_delegates();
         let services = self.plan_services(survey.now).await;
+        let others = self.observer.not_delegates().iter().map(|(rollout, reason)| {
+            let rest = Decision::Rest(reason.clone());
+            Planned::new(rollout, &rest, &[], &ChosenOrder::StartFirst)
+        });
         Ok(self
             .rows(survey)
             .into_iter()

@@ -14,8 +14,7 @@ use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::observe::released;
-use crate::rollout::{ChosenOrder, Decision, INSPECT, Member, Rollout};
-use crate::status::planned::Planned;
+use crate::rollout::{INSPECT, Member, Rollout};
 use crate::text::duration;
 
 /// An observation this recent is good enough to say that there is nothing to do.
@@ -41,20 +40,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) fn forget_last_run(&mut self) {
         self.memory.forget_attempts();
         self.tracked.values_mut().for_each(Tracked::start_run);
-    }
-
-    /// The plan's rows for containers that do not count as delegates.
-    pub(super) fn planned_not_delegates(&self) -> Vec<Planned> {
-        let all = self.observer.not_delegates().iter();
-        let rows = all.map(|(rollout, reason)| {
-            Planned::new(
-                rollout,
-                &Decision::Rest(reason.clone()),
-                &[],
-                &ChosenOrder::StartFirst,
-            )
-        });
-        rows.collect()
     }
 
     /// Keeps an observation until an awaited answer of the Manager or a registry: usually it leaves nothing to do, and does not

@@ -1,25 +1,23 @@
 //! An operator's commands for one delegate: retry a rejected image, or roll back to the previous one.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
 use super::controller::Controller as _;
 use super::observation::Observed;
-use super::reconfigure::{of_rollback, run_of};
 use crate::container::{ImageId, Request};
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
 use crate::events::history::{History, Present, Release};
 use crate::health::HealthEndpoint;
 use crate::host::place::command_for;
-use crate::image::{ImageName, ImageReference};
+use crate::image::ImageReference;
 use crate::managed::{Managed, Object};
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Intent, Rollout};
+use crate::rollout::{Intent, RememberedImage, Rollout};
 use crate::status::report::none_found;
 
 /// Why a retry or a rollback is not started.
@@ -154,22 +152,28 @@ async fn rollback_target<E: Engine>(
         Found::Container(rollout) => *rollout,
         Found::Service(service) => return Ok((image_before(&service.managed, release, records)?, None)),
     };
-    let name = rollout.name.clone();
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
-        return Err(OperatorError::InProgress(name));
+        return Err(OperatorError::InProgress(rollout.name.clone()));
     };
-    if let Some(release) = release {
-        let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
-        let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
-        return to_image(engine, &image.as_str().into(), ImageId::new(id)).await;
+    let from = serving.rolled_back_from.as_ref();
+    let from = from.map(|left| left.reference.to_string());
+    let usable = |found: &Release| {
+        Some(RememberedImage {
+            reference: found.image.as_str().into(),
+            id: ImageId::new(found.image_id.clone()?),
+        })
+    };
+    let before = (from, serving.previous.clone());
+    let named = (&*rollout.name, rollout.into());
+    let RememberedImage { reference, id } = earlier(named, before, release, records, usable)?;
+    let is_here = is_here(engine, id.as_str()).await?;
+    match reference.reference() {
+        Ok(reference) if is_here => Ok((reference.clone(), Some(id))),
+        _ => Err(OperatorError::ImageGone {
+            reference: reference.to_string(),
+            image: id,
+        }),
     }
-    if let Some(left) = &serving.rolled_back_from {
-        let from = left.reference.to_string();
-        return Err(OperatorError::RolledBack { name, from });
-    }
-    let before = serving.previous.as_ref();
-    let before = before.ok_or(OperatorError::NothingBefore(name))?;
-    to_image(engine, &before.reference, before.id.clone()).await
 }
 
 /// Checks that no update of it is in progress.
@@ -187,27 +191,29 @@ pub(super) fn image_before(
     records: impl IntoIterator<Item = Event>,
 ) -> Result<ImageReference, OperatorError> {
     is_free(managed)?;
-    if let Some(release) = release {
-        let name = (managed.name.as_str(), managed.into());
-        return earlier_release(name, release, records, |found| found.image.parse().ok());
-    }
-    let name = managed.name.clone();
-    if let Some(from) = &managed.record.rolled_back_from {
-        let from = from.clone();
-        return Err(OperatorError::RolledBack { name, from });
-    }
-    let before = managed.previous_image().and_then(|image| image.parse().ok());
-    before.ok_or(OperatorError::NothingBefore(name))
+    let usable = |image: &str| image.parse().ok();
+    let previous = managed.previous_image().and_then(usable);
+    let before = (managed.record.rolled_back_from.clone(), previous);
+    let named = (&*managed.name, managed.into());
+    earlier(named, before, release, records, |found| usable(&found.image))
 }
 
-/// The release with this number or tag, unless it is already running.
-fn earlier_release<T>(
+/// The release with this number or tag, unless it is already running; without one, the previous image, unless the present one is the
+/// result of a rollback `from` another.
+fn earlier<T>(
     (name, present): (&str, Present),
-    release: &str,
+    (from, previous): (Option<String>, Option<T>),
+    release: Option<&str>,
     records: impl IntoIterator<Item = Event>,
     usable: impl Fn(&Release) -> Option<T>,
 ) -> Result<T, OperatorError> {
     let (name, records) = (name.to_owned(), records.into_iter());
+    let Some(release) = release else {
+        return match from {
+            Some(from) => Err(OperatorError::RolledBack { name, from }),
+            None => previous.ok_or(OperatorError::NothingBefore(name)),
+        };
+    };
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
     let mut found: Vec<&Release> = history.served().rev().filter(|it| it.is_named(release)).collect();
@@ -232,22 +238,11 @@ fn earlier_release<T>(
     })
 }
 
-/// The image to roll back to, which the host must still have.
-async fn to_image<E: Engine>(
-    engine: &E,
-    reference: &ImageName,
-    image: ImageId,
-) -> Result<Earlier, OperatorError> {
-    let found = match engine.inspect_image(image.as_str()).await {
-        Err(EngineError::NotFound(_)) => None,
-        found => found?.get("Id").and_then(Value::as_str).map(drop),
-    };
-    match (found, reference.reference()) {
-        (Some(()), Ok(reference)) => Ok((reference.clone(), Some(image))),
-        _ => Err(OperatorError::ImageGone {
-            reference: reference.to_string(),
-            image,
-        }),
+/// Whether the host has this image.
+pub(super) async fn is_here<E: Engine>(engine: &E, image: &str) -> Result<bool, EngineError> {
+    match engine.inspect_image(image).await {
+        Err(EngineError::NotFound(_)) => Ok(false),
+        found => found.map(|_| true),
     }
 }
 
@@ -306,20 +301,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let Observed { rollouts, now, .. } = self.observe_all().await?;
         self.may_change().await?;
         let found = self.find(container, &rollouts)?;
-        let changed = match &found {
-            _ if release.is_some() => None,
-            Found::Container(rollout)
-                if let Some(names) = rollout.serving.as_ref().and_then(|it| it.reconfigured.as_ref()) =>
-            {
-                Some(self.change_back(rollout, names).await?)
-            }
-            Found::Service(it) if it.managed.changed_settings().is_some() => {
-                Some(self.services.change_back(it).await?)
-            }
-            _ => None,
+        let former = match release {
+            None => self.run_back_to_former(&found, &request, now).await?,
+            Some(_) => None,
         };
-        let run = if let Some(wanted) = changed {
-            run_of(wanted.into_iter().collect(), of_rollback(request), now)?.0
+        let run = if let Some(run) = former {
+            run
         } else {
             let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
             run_back(vec![(found, earlier)], request, now)

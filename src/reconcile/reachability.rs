@@ -18,17 +18,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     /// Since when an answer is awaited.
-    asked: Option<Instant>,
+    pub(super) asked: Option<Instant>,
     /// When the last answer came, and the outage, if any.
     last: Option<(DateTime<Utc>, Option<ManagerError>)>,
 }
 
 impl Reachability {
-    /// Notes that an answer is awaited from now on.
-    pub(super) fn note_asked(&mut self) {
-        self.asked.get_or_insert_with(Instant::now);
-    }
-
     /// Records an answer. Any answer will do, even a refusal.
     pub(super) fn note_answer(&mut self, answer: &Result<ImageReference, ManagerError>, now: DateTime<Utc>) {
         if self.asked.take().is_some() {

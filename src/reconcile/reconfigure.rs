@@ -122,12 +122,30 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(changes)
     }
 
-    /// The change back to the settings with these names that a delegate had before their last change.
-    pub(super) async fn change_back(
+    /// The run that takes the last change of a delegate's settings back, if that was its last attempt.
+    pub(super) async fn run_back_to_former(
         &self,
-        rollout: &Rollout,
-        names: &str,
-    ) -> Result<Option<Wanted>, OperatorError> {
+        found: &Found<'_>,
+        request: &Request,
+        now: DateTime<Utc>,
+    ) -> Result<Option<UpgradeRun>, OperatorError> {
+        let wanted = match found {
+            Found::Container(rollout)
+                if let Some(names) = rollout.serving.as_ref().and_then(|it| it.reconfigured.as_ref()) =>
+            {
+                self.change_back(rollout, names).await?
+            }
+            Found::Service(it) if it.managed.changed_settings().is_some() => {
+                self.services.change_back(it).await?
+            }
+            _ => return Ok(None),
+        };
+        let (run, _) = run_of(wanted.into_iter().collect(), of_rollback(request.clone()), now)?;
+        Ok(Some(run))
+    }
+
+    /// The change back to the settings with these names that a delegate had before their last change.
+    async fn change_back(&self, rollout: &Rollout, names: &str) -> Result<Option<Wanted>, OperatorError> {
         let serving = changeable(rollout)?;
         let Some(former) = rollout.former_of(serving) else {
             let name = &rollout.name;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Reconciler;
-use super::operator::{Found, OperatorError};
+use super::operator::{Found, OperatorError, is_here};
 use crate::engine::Engine;
 use crate::events::Event;
 use crate::events::history::{History, Present};
@@ -47,20 +47,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Notes which images are still on the host, asking once for each.
     async fn note_images(&self, histories: &mut [History]) -> Result<(), OperatorError> {
-        let mut is_here: BTreeMap<String, bool> = BTreeMap::new();
+        let mut known: BTreeMap<String, bool> = BTreeMap::new();
         let releases = histories.iter_mut().flat_map(|history| &mut history.releases);
         for release in releases {
             let Some(id) = &release.image_id else { continue };
-            let known = is_here.get(id).copied();
-            let here = match known {
-                Some(here) => here,
-                None => match self.engine.inspect_image(id).await {
-                    Err(crate::engine::EngineError::NotFound(_)) => false,
-                    found => found.map(|_| true)?,
-                },
-            };
-            is_here.insert(id.clone(), here);
-            release.is_available = Some(here);
+            if !known.contains_key(id) {
+                known.insert(id.clone(), is_here(self.engine.as_ref(), id).await?);
+            }
+            release.is_available = known.get(id).copied();
         }
         Ok(())
     }

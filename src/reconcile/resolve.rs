@@ -26,7 +26,7 @@ pub(super) struct Resolution {
 #[derive(Debug)]
 enum State {
     /// An answer is awaited.
-    Open(Box<Open>),
+    Open(Open),
     /// Everything is answered: the image that it should run, or why it keeps its own; and when that was asked for.
     Resolved(Result<TargetImage, Reason>, DateTime<Utc>),
 }
@@ -76,12 +76,6 @@ impl TargetImage {
     }
 }
 
-impl State {
-    fn open(question: Question) -> Self {
-        Self::Open(Box::new(Open::new(question)))
-    }
-}
-
 impl Resolution {
     /// The search with its first question; `None` if there is nothing to ask.
     pub(super) fn of(subject: &Subject<'_>, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
@@ -89,10 +83,10 @@ impl Resolution {
         let state = match (image.reference(), subject.workload) {
             (Ok(current), workload) => {
                 let image = manager_reference(current, settings);
-                State::open(match workload.map(str::to_owned) {
+                State::Open(Open::new(match workload.map(str::to_owned) {
                     Some(workload) => Question::Published(Query { workload, image }),
                     None => Question::Upgrader(image),
-                })
+                }))
             }
             (Err(problem), _) => State::Resolved(Err(not_comparable(image, problem.to_string())), now),
         };
@@ -148,7 +142,7 @@ impl Resolution {
         let answer = (&open.question, answer);
         self.state = match found(image, id.as_ref(), answer, settings, platforms) {
             Ok(Ok(target)) => State::Resolved(Ok(target), asked_at),
-            Ok(Err(next)) => State::open(next),
+            Ok(Err(next)) => State::Open(Open::new(next)),
             Err(reason) => State::Resolved(Err(reason), asked_at),
         };
     }

@@ -41,8 +41,8 @@ pub struct UpgradeRun {
     unsuitable: HashMap<(String, ImageId), Reason>,
     /// The references that were pulled again because their image had disappeared.
     pulled_again: HashSet<String>,
-    /// The delegates for which this run created a candidate, by container name.
-    created: HashSet<String>,
+    /// The delegates for which this run created a candidate, by container name. If it disappears, this run creates no other.
+    pub(super) created: HashSet<String>,
     /// The workloads of an orchestrator, by key, whose attempt has ended: an operator's request covers one.
     ended: HashSet<String>,
     /// The workloads of an orchestrator, by key, to which this run gave other settings, with the record of that.
@@ -162,14 +162,6 @@ impl UpgradeRun {
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
-    /// The open questions.
-    pub(super) fn open(&self) -> impl Iterator<Item = &Open> {
-        self.resolutions
-            .values()
-            .filter_map(Resolution::open)
-            .chain(&self.days)
-    }
-
     /// The open questions, to note when they were asked.
     pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
         let targets = self.resolutions.values_mut().filter_map(Resolution::open_mut);
@@ -178,11 +170,12 @@ impl UpgradeRun {
 
     /// The reason for the longest wait for an answer.
     pub(super) fn awaited(&self) -> Option<Reason> {
-        let open = self.open().min_by_key(|open| open.since)?;
+        let targets = self.resolutions.values().filter_map(Resolution::open);
+        let open = targets.chain(&self.days).min_by_key(|open| open.since)?;
         Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
-    /// Records an answer. It may lead to further questions: see [`Self::open`].
+    /// Records an answer. It may lead to further questions.
     pub(super) fn note(
         &mut self,
         answered: &Answered,
@@ -369,16 +362,6 @@ impl UpgradeRun {
     pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());
         self.pulled_again.insert(reference.normalised())
-    }
-
-    /// Notes that a candidate was created. If it disappears, this run creates no other.
-    pub(super) fn note_created(&mut self, rollout: &Rollout) {
-        self.created.insert(rollout.name.clone());
-    }
-
-    /// Whether a candidate was created in this run.
-    pub(super) fn has_created(&self, rollout: &Rollout) -> bool {
-        self.created.contains(&rollout.name)
     }
 
     /// Skips a delegate until the next run, for this reason.

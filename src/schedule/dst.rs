@@ -25,10 +25,10 @@ pub(super) fn next_clock(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Opti
 pub(super) fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<Utc>> {
     // The longest jump so far was a day: Samoa skipped 30 December 2011.
     let minute = local.and_utc().timestamp().div_euclid(60) * 60;
-    zone.earliest(local).or_else(|| {
+    zone.instants(local).min().or_else(|| {
         (1..=25 * 60).find_map(|minutes| {
             let later = DateTime::from_timestamp(minute + minutes * 60, 0)?;
-            zone.earliest(later.naive_utc())
+            zone.instants(later.naive_utc()).min()
         })
     })
 }

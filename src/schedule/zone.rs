@@ -69,11 +69,6 @@ impl Zone {
             .unwrap_or_else(|| Utc.fix())
     }
 
-    /// The first moment at which clocks show that local time; `None` if they skip it.
-    pub(super) fn earliest(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
-        self.instants(local).min()
-    }
-
     /// The moments at which clocks show that local time: none if they skip it, two if they repeat it.
     pub(super) fn instants(&self, local: NaiveDateTime) -> impl Iterator<Item = DateTime<Utc>> {
         let rules = TimeZone::as_ref(&self.rules);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::Utc;
 use delegate_upgrader::schedule::Schedule;
 use delegate_upgrader::schedule::trigger::{Trigger, start};
 use delegate_upgrader::schedule::zone::Zone;
@@ -12,16 +12,12 @@ async fn started(text: &str, zone: &str, jitter: Duration) -> Trigger {
     start(schedule, jitter).await.unwrap()
 }
 
-fn seconds(tick: Option<DateTime<FixedOffset>>) -> i64 {
-    tick.unwrap().timestamp()
-}
-
 #[tokio::test]
 async fn triggers_each_occurrence_once_and_never_early() {
     let mut trigger = started("*/2 * * * * *", "Asia/Kathmandu", Duration::ZERO).await;
     let mut last = None;
     for _ in 0..3 {
-        let due = seconds(trigger.next().await);
+        let due = trigger.next().await.unwrap().timestamp();
         let now = Utc::now();
         assert!(due % 2 == 0 && now.timestamp() >= due, "{due} at {now}");
         assert!(now.timestamp_millis() < due * 1_000 + 1_900, "{due} at {now}");
@@ -36,15 +32,15 @@ async fn triggers_each_occurrence_once_and_never_early() {
 #[tokio::test]
 async fn overdue_runs_are_merged_into_one() {
     let mut trigger = started("* * * * * *", "UTC", Duration::ZERO).await;
-    let first = seconds(trigger.next().await);
+    let first = trigger.next().await.unwrap().timestamp();
     tokio::time::sleep(Duration::from_millis(3_300)).await;
-    let waiting = seconds(trigger.next().await);
+    let waiting = trigger.next().await.unwrap().timestamp();
     assert_eq!(
         waiting,
         first + 1,
         "the first that came due is the one that waited"
     );
-    let following = seconds(trigger.next().await);
+    let following = trigger.next().await.unwrap().timestamp();
     assert!(
         following >= first + 3,
         "{following} was handed out on top of {waiting}"
@@ -55,12 +51,12 @@ async fn overdue_runs_are_merged_into_one() {
 #[tokio::test]
 async fn a_cancelled_wait_loses_no_run() {
     let mut trigger = started("*/2 * * * * *", "UTC", Duration::ZERO).await;
-    let first = seconds(trigger.next().await);
+    let first = trigger.next().await.unwrap().timestamp();
     let until = tokio::time::Instant::now() + Duration::from_secs(8);
     let second = loop {
         assert!(tokio::time::Instant::now() < until, "the run never came");
         if let Ok(tick) = tokio::time::timeout(Duration::from_millis(7), trigger.next()).await {
-            break seconds(tick);
+            break tick.unwrap().timestamp();
         }
     };
     assert_eq!(second, first + 2);
