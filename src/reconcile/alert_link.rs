@@ -56,13 +56,14 @@ impl AlertLink {
         self.last.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH)
     }
 
-    pub(super) fn note(&mut self, answer: &Firing) {
+    /// Records an answer, and when it came.
+    pub(super) fn note(&mut self, answer: &Firing, at: Instant) {
         match answer {
             Ok(_) => self.silent_since = None,
-            Err(_) => _ = self.silent_since.get_or_insert_with(Instant::now),
+            Err(_) => _ = self.silent_since.get_or_insert(at),
         }
         self.asked = None;
-        self.last = Some((Instant::now(), answer.clone()));
+        self.last = Some((at, answer.clone()));
     }
 
     /// Why an upgrade to the wanted image must not start now. A reason lasts until another answer, and no reason only while it is fresh.

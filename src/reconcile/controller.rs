@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::alert_link::AlertLink;
 use super::manager_link::ManagerLink;
-use super::questions::{Answer, AskRegistry, Question};
+use super::questions::{Answer, Answered, AskRegistry, Question};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
 use crate::alerts::AskAlerts;
@@ -65,6 +65,15 @@ impl<M: ImageSource> Core<M> {
         } else {
             UpgradeRun::default()
         }
+    }
+
+    /// Records and returns each answer once.
+    pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
+        let answered = self.manager.next_answer(now)?;
+        if let Answer::Alerts(firing) = &answered.answer {
+            self.alerts.note(firing, answered.at);
+        }
+        Some(answered)
     }
 }
 
@@ -234,10 +243,7 @@ async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observe
         run.retry(controller.subjects(observed), &controller.core().target, now);
         controller.core_mut().run = run;
     }
-    while let Some(answered) = controller.core_mut().manager.next_answer(now) {
-        if let Answer::Alerts(firing) = &answered.answer {
-            controller.core_mut().alerts.note(firing);
-        }
+    while let Some(answered) = controller.core_mut().next_answer(now) {
         controller.note_answer(&answered.question, &answered.answer);
         let mut run = std::mem::take(&mut controller.core_mut().run);
         run.note(&answered, &controller.core().target, controller.platforms(), now);

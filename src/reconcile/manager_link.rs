@@ -110,7 +110,9 @@ impl<M: ImageSource> ManagerLink<M> {
 
     /// Asks whether the Manager can be reached.
     pub(super) fn ask_whether_reachable(&mut self, query: Query) {
-        self.reachability.asked = self.ask(&Question::Published(query));
+        // The question may have been open for long; the Manager has its time from here on.
+        self.reachability.asked.get_or_insert_with(Instant::now);
+        self.ask(&Question::Published(query));
     }
 
     /// Records and returns each answer once.

@@ -87,6 +87,8 @@ pub(super) struct Answered {
     pub(super) answer: Answer,
     /// When it was asked.
     pub(super) asked: Instant,
+    /// When it was answered.
+    pub(super) at: Instant,
 }
 
 /// The open questions. Dropping this ends them at once.
@@ -112,6 +114,7 @@ impl Questions {
             question,
             answer,
             asked,
+            at: Instant::now(),
         }));
         asked
     }

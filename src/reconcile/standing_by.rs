@@ -39,6 +39,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.stood_by = true;
         self.core.starting = Some(Intent::Report);
         self.core.run = UpgradeRun::default();
+        // An answer that nobody takes would wake the loop at once, again and again.
+        while self.core.next_answer(now).is_some() {}
         let mut report = Report::new(now);
         report.check_by(now + interval);
         let reason = Reason::StandingBy { name };

@@ -187,6 +187,7 @@ impl UpgradeRun {
             question,
             answer,
             asked,
+            ..
         } = answered;
         let asked_at = now - TimeDelta::from_std(asked.elapsed()).unwrap_or_default();
         self.days.retain(|open| open.question != *question);

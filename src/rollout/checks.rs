@@ -49,9 +49,9 @@ pub struct RequestedRestart {
 }
 
 impl Checks {
-    /// Records its current life; returns whether it is another one.
+    /// Records its current life; returns whether it is another one. A container that cannot be inspected shows none.
     pub(super) fn note_life(&mut self, started_at: Option<DateTime<Utc>>) -> bool {
-        let is_another = self.life != started_at;
+        let is_another = started_at.is_some() && self.life != started_at;
         if is_another {
             *self = Self {
                 life: started_at,
@@ -250,6 +250,10 @@ mod tests {
             checks.note(at(2), &health(Probe::Engine, 3), true);
             assert_eq!(checks.take_outcome(), None, "it was not restarted");
             checks.note_restart(at(5), Duration::ZERO);
+            checks.note_life(None);
+            assert!(checks.restart.is_some(), "an inspect failed");
+            checks.note_life(Some(at(1)));
+            assert!(checks.restart.is_some(), "it is the same life");
             assert_eq!(checks.take_outcome(), None, "it is the same life");
             checks.note_life(Some(at(6)));
             assert_eq!(checks.restart, None, "it is over");

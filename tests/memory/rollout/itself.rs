@@ -77,6 +77,29 @@ async fn a_new_upgrader_starts_no_run_when_it_takes_over() {
     assert_eq!(world.host.find("dd").image, NEW);
 }
 
+/// An answer that arrives while another upgrader acts wakes the loop once.
+#[tokio::test(start_paused = true)]
+async fn an_answer_wakes_an_upgrader_on_standby_once() {
+    let mut world = World::new(ready());
+    while !world
+        .states()
+        .iter()
+        .any(|(_, state, image)| state == "running" && image == SECOND)
+    {
+        world.run_for(Duration::from_secs(1)).await;
+    }
+    let candidate = world.host.find("upgrader.candidate").id;
+    let mut upgrader = world.host.instance(NEW, Some((candidate, 0)));
+    upgrader.check_in();
+    for _ in 0..2 {
+        upgrader.reconcile().await.unwrap();
+        assert!(upgrader.stands_by());
+        let _ = tokio::time::timeout(Duration::from_secs(1), upgrader.answered()).await;
+    }
+    let woken = tokio::time::timeout(Duration::from_secs(1), upgrader.answered()).await;
+    assert!(woken.is_err(), "nothing was asked since");
+}
+
 /// An image whose entry point does not exist.
 fn without_a_program() -> Behaviour {
     ready().refused(r#"OCI runtime create failed: exec: "/upgrader": executable file not found"#)
