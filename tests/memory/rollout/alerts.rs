@@ -124,6 +124,26 @@ async fn once_waits_for_the_answer_and_plan_shows_it() {
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
+/// An engine that hangs delays the observation after the answer.
+#[tokio::test(start_paused = true)]
+async fn an_answer_ages_while_the_engine_is_observed() {
+    let (host, fires) = (host(None), Arc::new(Mutex::new(Vec::new())));
+    let known = Arc::clone(&fires);
+    let ask: AskAlerts = Arc::new(move || {
+        let answer = known.lock().unwrap().clone();
+        let later = tokio::time::sleep(Duration::from_secs(4));
+        later.map(|()| Ok(answer)).boxed()
+    });
+    let mut upgrader = host.upgrader(NEW).with_alerts(Some(ask));
+    upgrader.start_run(Intent::Upgrade);
+    let asks = host.continue_for(&mut upgrader, Duration::from_secs(2)).await;
+    assert!(asks.is_none(), "the question is open");
+    fires.lock().unwrap().push(alert("A", None));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(for_a_time(&host, &mut upgrader, HOUR).await, "alert_firing");
+    assert_eq!(host.count(Operation::Pull), 0);
+}
+
 /// The alert fires once the candidate is there.
 #[tokio::test(start_paused = true)]
 async fn finishes_a_replacement_that_began_before() {
