@@ -62,7 +62,7 @@ printf %s "$TOKEN" >/token
 podman secret create upgrader-token /token >/dev/null
 install -D -m 640 examples/systemd/delegate-upgrader.env $settings
 install -D -m 644 examples/quadlet/delegate-upgrader.container /etc/containers/systemd/delegate-upgrader.container
-printf '%s\n' ACCOUNT_ID="$ACCOUNT" MANAGER_HOST_AND_PORT=http://host.containers.internal:8080 'SCHEDULE="*/5 * * * * *"' \
+printf '%s\n' ACCOUNT_ID="$ACCOUNT" MANAGER_HOST_AND_PORT=http://host.containers.internal:8080 SCHEDULE=@yearly \
     UPGRADE_HEALTHY_TIME=2s >>$settings
 mkdir /etc/containers/systemd/delegate-upgrader.container.d
 printf '[Container]\nHealthInterval=1s\nHealthTimeout=5s\nHealthStartPeriod=1s\n[Service]\nRestartSec=1s\n' \
@@ -87,6 +87,8 @@ grep -c "$TOKEN" /shown
 grep -cE '^AutoUpdate|autoupdate' /shown
 podman auto-update --dry-run --format 'auto-update: {{.Unit}}'
 
+echo 'SCHEDULE="*/5 * * * * *"' >>$settings
+systemctl restart $unit
 # The old one is in the middle of its tasks when the upgrader, and then Podman's service, is restarted.
 until_is 60 logged 'asking harness-delegate.draining'
 sleep 1
@@ -156,6 +158,7 @@ fn the_quadlet_upgrades_reloads_restarts_when_hung_and_stops() {
             "NoNewPrivs 1",
             "limits: true 104857600 64",
             "plan: 1",
+            "may write to: /var/log/delegate-upgrader",
             "may write to: /var/run/docker.sock",
             "0",
             "0",
