@@ -372,8 +372,8 @@ impl Managed {
     fn ends_early(&self, attempt: &Attempt, policy: &Policy, now: DateTime<Utc>) -> bool {
         let long = policy.healthy_time * 2;
         let failure = self.failure_of(attempt);
-        let lately = failure.filter(|failure| now < failure.at + span(long));
-        lately.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
+        let recent = failure.filter(|failure| now < failure.at + span(long));
+        recent.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
     }
 }
 

@@ -110,8 +110,8 @@ impl<M: ImageSource> ManagerLink<M> {
 
     /// Asks whether the Manager can be reached.
     pub(super) fn ask_whether_reachable(&mut self, query: Query) {
-        // The question may have been open for long; the Manager has its time from here on.
-        self.reachability.asked.get_or_insert_with(Instant::now);
+        // The same question may have been open for long; the Manager has its time from here on.
+        self.reachability.asked = Some(Instant::now());
         self.ask(&Question::Published(query));
     }
 

@@ -2,6 +2,8 @@
 
 use kit::contract::{self, lab::RealLab};
 
+use crate::image_records::has_containerd_store;
+
 /// Rules about an image without a tag, which containerd's store keeps or forgets in its own way (`image_records.rs`).
 const OF_DOCKERS_OWN_STORE: [&str; 2] = [
     "a_forced_removal_removes_the_image_of_a_stopped_container",
@@ -9,7 +11,7 @@ const OF_DOCKERS_OWN_STORE: [&str; 2] = [
 ];
 
 fn holds_here(rule: &str) -> bool {
-    std::env::var("LAB_STORE").as_deref() != Ok("containerd") || !OF_DOCKERS_OWN_STORE.contains(&rule)
+    !has_containerd_store() || !OF_DOCKERS_OWN_STORE.contains(&rule)
 }
 
 macro_rules! on_a_real_engine {

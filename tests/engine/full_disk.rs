@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::image_records::has_containerd_store;
 use crate::itself::{FIRST, upgrader_image};
 use kit::lab::{Lab, PATIENCE, Signal, V1, V2, build, docker, eventually, expect, image, send};
 
@@ -194,7 +195,7 @@ fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
 #[test]
 fn an_image_too_large_for_the_containerd_store_is_not_pulled() {
     const STORE: &str = r#"{"features": {"containerd-snapshotter": true}}"#;
-    if std::env::var("LAB_STORE").as_deref() != Ok("containerd") {
+    if !has_containerd_store() {
         return;
     }
     let lab = Lab::new("small-store");

@@ -9,6 +9,11 @@ use std::time::Duration;
 use kit::lab::{Lab, V1, V2, docker, env, image, image_of, inspect, life};
 use serde_json::{Value, json};
 
+/// Whether the lab's engine keeps its images in containerd's store.
+pub(crate) fn has_containerd_store() -> bool {
+    std::env::var("LAB_STORE").as_deref() == Ok("containerd")
+}
+
 /// Docker pushes either kind, depending on its store.
 const MANIFEST: &str =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
@@ -194,7 +199,7 @@ fn an_image_that_a_pull_left_untagged_is_still_recognised() {
 /// Docker 28.5 to 29 then shows neither environment, nor command, nor stop signal.
 #[test]
 fn an_image_reported_without_configuration_pins_no_defaults() {
-    if std::env::var("LAB_STORE").as_deref() != Ok("containerd") {
+    if !has_containerd_store() {
         return;
     }
     let lab = Lab::new("other-gzip");

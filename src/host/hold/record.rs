@@ -54,7 +54,7 @@ impl Paused {
         Self::latest(pauses).filter(move |pause| pause.lasts(now))
     }
 
-    /// Of the host and of each delegate, the latest pause: it may be about to replace another.
+    /// Returns the latest pause of the host and of each delegate, since a new one may replace another that still exists.
     fn latest(pauses: &[Self]) -> impl Iterator<Item = &Self> {
         let mut latest = BTreeMap::new();
         for pause in pauses {

@@ -1,5 +1,6 @@
 //! Unhealthy delegates are restarted if the settings ask for it, and only if a restart can help.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -202,6 +203,24 @@ async fn restarts_a_delegate_once_although_the_upgrader_is_killed_meanwhile() {
         panic!("{:?}", host.events_of(&id));
     };
     assert!(second >= asked + 10 * MINUTE, "its drain was cut short");
+}
+
+/// The check-in has the same question open, and the Manager no longer answers.
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_never_answers_costs_no_loop_without_a_pause() {
+    let host = host(&ailing());
+    host.run("dd");
+    let mut upgrader = host.upgrader(OLD);
+    host.scheduled_run(&mut upgrader).await;
+    host.set_delay(10 * HOUR);
+    let mut reasons = BTreeSet::new();
+    while host.twin.elapsed() < 2 * HOUR {
+        upgrader.check_in();
+        let report = live(&host, &mut upgrader, Duration::from_secs(5)).await;
+        reasons.insert(row(&report, "dd").reason.as_str());
+    }
+    assert!(restarts(&host, "dd").is_empty(), "nobody answered");
+    assert_eq!(reasons, BTreeSet::from(["restart_deferred", "up_to_date"]));
 }
 
 #[tokio::test(start_paused = true)]
