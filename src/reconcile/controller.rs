@@ -5,6 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::time::timeout;
 
 use super::alert_link::AlertLink;
 use super::manager_link::ManagerLink;
@@ -265,17 +266,16 @@ pub(super) async fn observe_with_answers<C: Controller>(
     loop {
         let observed = controller.observe().await?;
         ask_and_answer(controller, &observed).await;
-        let Core { alerts, manager, .. } = controller.core_mut();
+        let Core {
+            alerts, manager, run, ..
+        } = controller.core_mut();
         alerts.ask(&mut manager.questions);
-        let is_settled = !alerts.is_open();
-        match controller.core().run.awaited() {
-            None if is_settled => return Ok(observed),
-            Some(reason) if reason.is_news(&mut reported) => waiting(&reason),
-            _ => {}
+        if run.awaited().is_none() && !alerts.is_open() {
+            return Ok(observed);
         }
-        tokio::select! {
-            () = controller.core_mut().manager.questions.answered() => {}
-            () = tokio::time::sleep(WORTH_A_WORD) => {}
+        while timeout(WORTH_A_WORD, manager.questions.answered()).await.is_err() {
+            let slow = run.awaited().filter(|reason| reason.is_news(&mut reported));
+            slow.iter().for_each(&mut waiting);
         }
     }
 }

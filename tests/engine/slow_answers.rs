@@ -23,18 +23,20 @@ const PATIENCE: Duration = Duration::from_secs(25);
 /// For the steps before the fault sets in.
 const SET_UP: Duration = kit::lab::PATIENCE;
 
-/// The names of the cases, and the Manager's fault in each.
-fn faults() -> Vec<(&'static str, Fault)> {
+/// The Manager's right answer, after this time.
+fn slow(seconds: u64) -> Fault {
     let right = format!(
         r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
         image(V2)
     );
+    Fault::Slow(Duration::from_secs(seconds), answer_of("200 OK", "", &right))
+}
+
+/// The names of the cases, and the Manager's fault in each.
+fn faults() -> Vec<(&'static str, Fault)> {
     vec![
         ("hangs", Fault::Silent),
-        (
-            "slow",
-            Fault::Slow(Duration::from_secs(25), answer_of("200 OK", "", &right)),
-        ),
+        ("slow", slow(25)),
         ("cut", Fault::Says(Vec::new())),
         ("500", Fault::Says(answer_of("500 Oops", "", "{}"))),
         (
@@ -230,19 +232,16 @@ fn a_hanging_registry_login_file_blocks_nothing() {
 
 #[test]
 fn once_and_plan_say_what_they_wait_for() {
-    let right = format!(
-        r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
-        image(V2)
-    );
     // A wait is reported after two seconds, and a plan waits for four.
-    let slow = Fault::Slow(Duration::from_secs(3), answer_of("200 OK", "", &right));
-    let front = Front::that(slow);
+    let front = Front::that(slow(3));
     let lab = Lab::new("says-so");
     let name = lab.delegate("1", V1, &[]);
     let upgrader = asking(&lab, &format!("http://{}", front.address));
     let plan = upgrader.run(&["plan"]).ended(0);
     plan.says("waiting for the Manager for ");
     plan.says("replace ");
+    // Here the wait is noticed when the delegates are next observed, which takes seconds on a busy machine.
+    front.set(slow(10));
     let once = upgrader.run(&["once"]).ended(0);
     assert_eq!(
         once.text.matches("waiting for the Manager").count(),
