@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::asker::Asker;
 use super::named_delegate::{failed, serve};
@@ -15,7 +15,7 @@ use crate::app::{self, Upgrader};
 use crate::config::{Settings, read_variables};
 use crate::container::label;
 use crate::document::{MemoryLimit, NewSettings};
-use crate::reconcile::reconfigure::{Change, Whom};
+use crate::reconcile::reconfigure::Whom;
 
 /// The delegates, and their new settings.
 #[derive(Debug, Args)]
@@ -66,6 +66,11 @@ impl Reconfigure {
             if label::OURS.contains(&name) || name.contains([',', ' ']) {
                 return Err(format!("--label {name}: not a label that an owner gives"));
             }
+            if [label::ENABLE, label::WATCHTOWER_ENABLE].contains(&name) {
+                return Err(format!(
+                    "--label {name}: an upgrader would leave the delegate alone in the middle of its replacement; recreate it yourself"
+                ));
+            }
             new.labels.insert(name.to_owned(), Some(value.to_owned()));
         }
         if let Some(text) = &self.memory {
@@ -104,35 +109,21 @@ pub(super) async fn reconfigure(
     json: bool,
 ) -> Result<Exit, Exit> {
     let new = given.settings(file.as_deref())?;
-    let whom = given.whom();
-    let mut elsewhere = Vec::new();
     let start = async |upgrader: &mut Upgrader| {
-        let all = upgrader.reconfigure(&whom, &new, given.asker.into()).await?;
-        for Change {
-            container, changes, ..
-        } in &all
-        {
-            info!(container, "changing settings: {changes}");
-        }
-        elsewhere = all;
-        Ok(())
-    };
-    let exit = serve(settings, false, json, start).await?;
-    if exit != Exit::Ok {
-        return Ok(exit);
-    }
-    for it in elsewhere {
-        let name = it.container;
-        if let Some(what) = it.elsewhere {
-            warn!(container = name, "{what}");
-        } else {
+        let changes = upgrader
+            .reconfigure(&given.whom(), &new, given.asker.into())
+            .await?;
+        for it in changes {
+            let elsewhere = "its script, unit or playbook must be changed as well";
+            let elsewhere = it.elsewhere.as_deref().unwrap_or(elsewhere);
             info!(
-                container = name,
-                "its script, unit or playbook must be changed as well"
+                container = it.container,
+                "changing settings: {}; {elsewhere}", it.changes
             );
         }
-    }
-    Ok(exit)
+        Ok(())
+    };
+    serve(settings, false, json, start).await
 }
 
 pub(super) async fn plan(

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Args;
 
 use crate::config::whole_text;
-use crate::document::{IDENTITY, NewSettings};
+use crate::document::NewSettings;
 use crate::reconcile::reconfigure::Change;
 use crate::status::planned::Planned;
 use crate::text::redact::looks_secret;
@@ -40,9 +40,16 @@ impl Variables {
                 ));
             }
             set(new, name, Some(value.to_owned()))?;
+            new.public.insert(name.to_owned());
         }
         for given in &self.secret {
             let (name, file) = pair("--secret", given)?;
+            if file != "-" && !Path::new(file).exists() {
+                // The text may be the secret itself.
+                return Err(format!(
+                    "--secret {name}: no such file; expected {name}=FILE, or - for standard input"
+                ));
+            }
             set(new, name, Some(content(Path::new(file))?))?;
         }
         self.unset.iter().try_for_each(|name| set(new, name, None))
@@ -54,9 +61,9 @@ pub(super) fn set(new: &mut NewSettings, name: &str, value: Option<String>) -> R
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(format!("{name:?} is not the name of a variable"));
     }
-    if IDENTITY.contains(&name) {
+    if name.starts_with("UPGRADER_") {
         return Err(format!(
-            "{name}: with another one it would be another delegate; start that one yourself"
+            "{name} is a setting of delegate-upgrader; --env-file, --env, --secret and --unset are about the delegate's variables"
         ));
     }
     if new.env.insert(name.to_owned(), value).is_some() {

@@ -24,7 +24,11 @@ pub struct AlertHold {
 pub(super) fn alert_hold(reader: &mut Reader, env: &Environment) -> Option<AlertHold> {
     let (alerts, url) = (reader.text(&env.hold_on_alerts), url(reader, &env.prometheus_url));
     let timeout = reader.optional_duration(&env.hold_timeout, Duration::ZERO);
-    let token = reader.secret(&env.prometheus_token, |text| Ok(Secret::new(text.trim())));
+    let mut token = reader.secret(&env.prometheus_token, |text| Ok(Secret::new(text.trim())));
+    let has_user = url.as_ref().is_some_and(|url| url.expose().contains('@'));
+    if token.take_if(|_| has_user).is_some() {
+        reader.unused(&[&env.prometheus_token], ", since PROMETHEUS_URL has a user");
+    }
     match (&alerts, &url) {
         (Some(_), None) if !env.prometheus_url.is_set() => {
             reader

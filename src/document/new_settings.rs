@@ -1,12 +1,13 @@
 //! New settings for a container that is recreated with the same image: variables, labels and the memory limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
 use super::defaults::env_name;
 use crate::container::{ACCOUNT_ID_VARIABLE, DELEGATE_NAME_VARIABLE, Inspected, restart_policy_document};
+use crate::text::redact::{Redactor, looks_secret};
 use crate::text::size;
 
 /// The prefix of a variable in the list of names.
@@ -27,6 +28,8 @@ pub struct NewSettings {
     pub labels: BTreeMap<String, Option<String>>,
     /// The memory limit.
     pub memory: Option<MemoryLimit>,
+    /// The variables whose values came from the command line, where everyone may read them.
+    pub public: BTreeSet<String>,
 }
 
 /// A memory limit, in bytes.
@@ -34,8 +37,8 @@ pub struct NewSettings {
 pub struct MemoryLimit {
     /// `HostConfig.Memory`; 0 for none.
     pub memory: u64,
-    /// `HostConfig.MemorySwap`; `None` keeps a value of the owner, and lets the engine choose again what it chose before: twice the
-    /// memory.
+    /// `HostConfig.MemorySwap`; `None` keeps what the owner chose, also no swap at all, and lets the engine choose again what it chose
+    /// before: twice the memory.
     pub swap: Option<i64>,
 }
 
@@ -85,8 +88,14 @@ impl NewSettings {
         }
         if let Some(MemoryLimit { memory, swap }) = self.memory {
             let before = limit_of(&container);
-            let is_default = i64::try_from(before.memory * 2).is_ok_and(|twice| before.swap == Some(twice));
-            let swap = swap.or(is_default.then_some(0)).or(before.swap);
+            let is = |limit: u64| i64::try_from(limit).is_ok_and(|limit| before.swap == Some(limit));
+            let kept = match before.swap {
+                _ if is(before.memory * 2) => Some(0),
+                // Without swap before, without swap again.
+                _ if is(before.memory) => i64::try_from(memory).ok(),
+                owners => owners,
+            };
+            let swap = swap.or(kept);
             container.replace("/HostConfig/Memory", Value::from(memory));
             if let Some(swap) = swap {
                 container.replace("/HostConfig/MemorySwap", Value::from(swap));
@@ -132,22 +141,34 @@ impl NewSettings {
 
     /// Whether it names no setting.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.env.is_empty() && self.labels.is_empty() && self.memory.is_none()
     }
 
-    /// The changes to a container, for people. Values of variables and labels may be secrets, and are not shown.
+    /// The changes to a container, for people. Only public variables and labels are shown with their values: others may be secrets.
     pub fn as_changes_of(&self, container: &Inspected) -> String {
         let former = Self::of(&self.names(), container);
-        let word = |former: Option<&Option<String>>, value: &Option<String>| match (former, value) {
-            (Some(Some(_)), Some(_)) => "changes",
-            (_, Some(_)) => "is added",
-            (_, None) => "is removed",
+        let word = |is_public: bool, former: Option<&Option<String>>, value: &Option<String>| {
+            let (former, value) = (former.cloned().flatten(), value.clone());
+            let [former, value] = [former, value].map(|it| it.map(|it| Redactor::default().within(&it)));
+            match (former, value) {
+                (_, None) => " is removed".to_owned(),
+                (Some(former), Some(value)) if is_public => format!(": {former} becomes {value}"),
+                (None, Some(value)) if is_public => format!("={value} is added"),
+                (Some(_), Some(_)) => " changes".to_owned(),
+                (None, Some(_)) => " is added".to_owned(),
+            }
         };
-        let env = self.env.iter();
-        let env = env.map(|(name, value)| format!("{name} {}", word(former.env.get(name), value)));
+        let env = self.env.iter().map(|(name, value)| {
+            let is_public = self.public.contains(name);
+            format!("{name}{}", word(is_public, former.env.get(name), value))
+        });
         let labels = self.labels.iter();
-        let labels =
-            labels.map(|(name, value)| format!("the label {name} {}", word(former.labels.get(name), value)));
+        let labels = labels.map(|(name, value)| {
+            format!(
+                "the label {name}{}",
+                word(!looks_secret(name), former.labels.get(name), value)
+            )
+        });
         let limit = |it: MemoryLimit| {
             if it.memory == 0 {
                 "no limit".to_owned()

@@ -42,7 +42,7 @@ pub enum OperatorError {
     NoSuchDelegate {
         /// The argument.
         container: String,
-        /// The container names of the managed delegates.
+        /// The container names of the managed delegates, or their `DELEGATE_NAME`s if it is one.
         delegates: Vec<String>,
         /// `UPGRADER_WORKLOAD_NAME`.
         workload_names: Vec<String>,
@@ -75,8 +75,8 @@ pub enum OperatorError {
     /// All have the settings already.
     #[error("nothing to do: these settings are in force already")]
     NothingToChange,
-    /// It already runs that release.
-    #[error("{name} runs release {release} already")]
+    /// It already runs the image of that release.
+    #[error("{name} runs the image of release {release} already")]
     AlreadyThere {
         /// The delegate's container name.
         name: String,
@@ -217,9 +217,11 @@ fn earlier<T>(
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
     let mut found: Vec<&Release> = history.served().rev().filter(|it| it.is_named(release)).collect();
-    found.dedup_by(|a, b| (&a.image, &a.image_id) == (&b.image, &b.image_id));
+    let image = |it: &Release| (it.image.clone(), it.image_id.clone());
+    found.dedup_by_key(|it| image(it));
+    let serving = history.served().find(|it| it.is_serving).map(image);
     let usable = match found[..] {
-        [found] if found.is_serving => {
+        [found] if serving == Some(image(found)) => {
             let release = found.release;
             return Err(OperatorError::AlreadyThere { name, release });
         }
@@ -404,15 +406,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(service) = self.services.found.objects.iter().find(is_it) {
             return Ok(Found::Service(service));
         }
-        Err(self.no_such_delegate(given.to_owned(), rollouts))
+        let services = self.services.managed().map(|managed| managed.name.as_str());
+        let containers = rollouts.iter().map(|rollout| rollout.name.as_str());
+        Err(self.no_such_delegate(given, containers.chain(services)))
     }
 
-    pub(super) fn no_such_delegate(&self, container: String, rollouts: &[Rollout]) -> OperatorError {
-        let services = self.services.managed().map(|managed| managed.name.clone());
-        let containers = rollouts.iter().map(|rollout| rollout.name.clone());
+    pub(super) fn no_such_delegate<'a>(
+        &self,
+        given: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> OperatorError {
         OperatorError::NoSuchDelegate {
-            container,
-            delegates: containers.chain(services).collect(),
+            container: given.to_owned(),
+            delegates: known.into_iter().map(str::to_owned).collect(),
             workload_names: self.settings.scope.workload_names.clone(),
         }
     }

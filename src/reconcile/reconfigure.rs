@@ -2,16 +2,18 @@
 
 mod of_orchestrators;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use super::Reconciler;
+use super::controller::Controller as _;
 use super::observation::Observed;
 use super::operator::{Found, OperatorError};
 use super::upgrade_run::UpgradeRun;
-use crate::container::{ImageId, Request, compose};
-use crate::document::NewSettings;
+use crate::container::{ImageId, Inspected, Request, compose};
+use crate::document::{IDENTITY, NewSettings};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::ImageName;
@@ -90,15 +92,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         settings: &NewSettings,
         request: Request,
     ) -> Result<Vec<Change>, OperatorError> {
-        let Observed { rollouts, now, .. } = self.observe_all().await?;
+        let observed = self.observe_all().await?;
+        let Observed { rollouts, now, .. } = &observed;
         self.may_change().await?;
         let (containers, services): (Vec<&Rollout>, Vec<&Object>) = match whom {
-            Whom::Container(name) => match self.find(name, &rollouts)? {
+            Whom::Container(name) => match self.find(name, rollouts)? {
                 Found::Container(rollout) => (vec![rollout], Vec::new()),
                 Found::Service(service) => (Vec::new(), vec![service]),
             },
             Whom::Workload(workload) => {
-                let is_it = |it: &&Rollout| it.workload == *workload && !it.is_upgrader();
+                // Without a member, failed ones remain of a delegate that its owner has removed.
+                let is_it = |it: &&Rollout| {
+                    it.workload == *workload && !it.is_upgrader() && it.representative().is_some()
+                };
                 // The orchestrator recreates the tasks of a service.
                 let is_own = |it: &&Rollout| it.owner.task_of.is_none();
                 let services = self.services.found.objects.iter();
@@ -108,7 +114,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         };
         if let (Whom::Workload(workload), true) = (whom, containers.is_empty() && services.is_empty()) {
-            return Err(self.no_such_delegate(workload.clone(), &rollouts));
+            let workloads: BTreeSet<_> = self.subjects(&observed).filter_map(|it| it.workload).collect();
+            return Err(self.no_such_delegate(workload, workloads));
         }
         let mut wanted = Vec::new();
         for rollout in containers {
@@ -117,8 +124,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         for service in services {
             wanted.extend(self.services.change_to(service, settings)?);
         }
-        let (run, changes) = run_of(wanted, request, now)?;
-        self.start(run, &rollouts);
+        let (run, changes) = run_of(wanted, request, *now)?;
+        self.start(run, rollouts);
         Ok(changes)
     }
 
@@ -149,7 +156,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let serving = changeable(rollout)?;
         let Some(former) = rollout.former_of(serving) else {
             let name = &rollout.name;
-            let problem = format!("the former ones ({names}) are gone with {name}.former");
+            let problem = format!(
+                "the former ones ({names}) are gone with {name}.former; --to IMAGE-TAG goes back to another image"
+            );
             return Err(cannot(name, &problem));
         };
         let settings = NewSettings::of(names, &self.engine.inspect(&former.id).await?);
@@ -164,7 +173,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<Option<Wanted>, OperatorError> {
         let serving = changeable(rollout)?;
         let container = self.engine.inspect(&serving.id).await?;
-        let missing = settings.missing_in(&container);
+        let missing = missing_in(&rollout.name, settings, &container)?;
         let wanted = (!missing.is_empty()).then(|| Wanted {
             change: Change {
                 container: rollout.name.clone(),
@@ -203,6 +212,19 @@ fn changeable(rollout: &Rollout) -> Result<&Member, OperatorError> {
     }
     let serving = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none());
     serving.ok_or_else(|| OperatorError::InProgress(name.clone()))
+}
+
+/// The settings for which a delegate has other values.
+///
+/// # Errors
+/// It would be another delegate.
+fn missing_in(name: &str, settings: &NewSettings, present: &Inspected) -> Result<NewSettings, OperatorError> {
+    let missing = settings.missing_in(present);
+    if let Some(it) = IDENTITY.iter().find(|it| missing.env.contains_key(**it)) {
+        let problem = format!("with another {it} it would be another delegate; start that one yourself");
+        return Err(cannot(name, &problem));
+    }
+    Ok(missing)
 }
 
 fn cannot(name: &str, problem: &dyn ToString) -> OperatorError {

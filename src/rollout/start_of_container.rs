@@ -36,11 +36,12 @@ impl At<'_> {
 
     /// Whether the settings were changed, if an operator wants another container of these to get other ones.
     fn reconfigured(serving: &Member, replaced: &BTreeMap<String, NewSettings>) -> Reason {
-        let is_done = serving
-            .replaces
-            .as_ref()
-            .is_some_and(|id| replaced.contains_key(id.as_str()));
-        match serving.reconfigured.clone().filter(|_| is_done) {
+        let wanted = serving.replaces.as_ref().and_then(|id| replaced.get(id.as_str()));
+        match serving
+            .reconfigured
+            .clone()
+            .filter(|names| wanted.is_some_and(|it| it.names() == *names))
+        {
             Some(settings) => Reason::Reconfigured { settings },
             None => Reason::CreateRefused {
                 problem: "someone else has recreated the delegate meanwhile; run the command again"

@@ -15,6 +15,7 @@ const PUBLIC: &str = "ACCOUNT_ID DELEGATE_NAME DELEGATE_TYPE HOME JAVA_HOME MANA
 const SECRET: &str = "TOKEN SECRET PASS KEY CREDENTIAL AUTH PRIVATE COOKIE SIGNATURE JWT _PWD";
 
 /// The values of one container's environment.
+#[derive(Default)]
 pub struct Redactor {
     /// Values to hide everywhere, the longest first.
     anywhere: Vec<String>,
@@ -25,10 +26,7 @@ pub struct Redactor {
 impl Redactor {
     /// Takes the variables of a container as pairs of name and value.
     pub fn new<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut redactor = Self {
-            anywhere: Vec::new(),
-            assigned: Vec::new(),
-        };
+        let mut redactor = Self::default();
         for (name, value) in environment {
             if PUBLIC.split(' ').all(|public| public != name) {
                 redactor.hide(name, value);
@@ -75,6 +73,12 @@ impl Redactor {
                 self.hide(name, value.trim_matches(['"', '\'']));
             }
         }
+    }
+
+    /// A public value, without the secrets within it.
+    pub fn within(mut self, value: &str) -> String {
+        self.hide_within(value);
+        self.line(value)
     }
 
     /// One line of output without these values, shortened to 400 characters. Its indentation stays.

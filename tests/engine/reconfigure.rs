@@ -219,7 +219,7 @@ fn a_change_that_cannot_be_kept_is_refused_by_name() {
         ),
         (
             &["--env", "DELEGATE_NAME=other"],
-            2,
+            1,
             "it would be another delegate",
         ),
         (&["--env", "JAVA_OPTS"], 2, "expected NAME=…"),
@@ -228,8 +228,18 @@ fn a_change_that_cannot_be_kept_is_refused_by_name() {
             2,
             "not a label that an owner gives",
         ),
+        (
+            &["--label", "io.delegate-upgrader.enable=false"],
+            2,
+            "leave the delegate alone",
+        ),
+        (
+            &["--unset", "UPGRADER_TOKEN"],
+            2,
+            "a setting of delegate-upgrader",
+        ),
         (&["--memory", "much"], 2, "expected a size such as 3g"),
-        (&["--secret", "A=/nowhere"], 2, "/nowhere: No such file"),
+        (&["--secret", "A=/nowhere"], 2, "--secret A: no such file"),
         (&["--env", "A=1", "--unset", "A"], 2, "A is given twice"),
         (&[], 2, "nothing to change"),
         (&["--memory", "4m"], 1, "memory limit"),

@@ -1,6 +1,6 @@
 //! New settings for the workloads of orchestrators.
 
-use super::{Change, Wanted, brought_back_by, cannot};
+use super::{Change, Wanted, brought_back_by, cannot, missing_in};
 use crate::document::NewSettings;
 use crate::managed::{Managed, Object, Orchestrate, Orchestrator};
 use crate::reconcile::driver::Driver;
@@ -46,7 +46,7 @@ impl<O: Orchestrate> Driver<O> {
         }
         is_free(managed)?;
         let present = self.orchestrator.settings(object);
-        let missing = settings.missing_in(&present);
+        let missing = missing_in(name, settings, &present)?;
         let stack = document.pointer("/Spec/Labels/com.docker.stack.namespace");
         let elsewhere = match (O::ORCHESTRATOR, stack) {
             (Orchestrator::Swarm, None) => None,

@@ -170,7 +170,7 @@ async fn rolls_all_delegates_back_to_a_tag_one_replica_at_a_time() {
     assert_eq!(done, ["aa"], "{report:?}");
     assert_eq!((host.find("aa").image, host.find("bb").id), (OLD.to_owned(), bb));
     let again = all_rolled_back(&host, OLD).await.unwrap_err();
-    let reasons = "aa runs release 2 already; bb runs release 2 already; \
+    let reasons = "aa runs the image of release 2 already; bb runs the image of release 2 already; \
                    opted-out: its owner opted out with the label io.delegate-upgrader.enable=false";
     assert_eq!(
         again.to_string(),

@@ -135,10 +135,15 @@ async fn a_rollback_brings_the_former_settings_back() {
         assert_eq!(&settings(&host), expected);
         assert!(former(&host).is_some());
     }
+    // A release is one of an image, and it runs that image.
+    let mut upgrader = host.upgrader(OLD);
+    let same = upgrader.rollback("dd", Some("3"), Request::default(), []).await;
+    let (name, release) = ("dd".to_owned(), 3);
+    assert_eq!(same, Err(OperatorError::AlreadyThere { name, release }));
     let name = former(&host).unwrap();
     host.by_hand(OperatorAction::Remove, &name);
-    let gone = taken_back(&host).await.unwrap_err();
-    assert!(gone.to_string().ends_with("are gone with dd.former"), "{gone}");
+    let gone = taken_back(&host).await.unwrap_err().to_string();
+    assert!(gone.contains("are gone with dd.former; --to IMAGE-TAG"), "{gone}");
 }
 
 /// Someone removes the delegate while settings prove themselves that do not work.
@@ -321,6 +326,28 @@ async fn refuses_what_it_cannot_keep_or_verify() {
     assert!(matches!(nobody, OperatorError::NoSuchDelegate { .. }), "{nobody}");
     let host = Host::new();
     host.run("dd");
+    let mut other = new_settings();
+    other
+        .env
+        .insert("DELEGATE_NAME".to_owned(), Some("other".to_owned()));
+    let mut upgrader = host.upgrader(OLD);
+    let refused = upgrader
+        .reconfigure(&dd(), &other, Request::default())
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("it would be another delegate"),
+        "{refused}"
+    );
+    let others = Whom::Workload("others".to_owned());
+    let nobody = upgrader
+        .reconfigure(&others, &other, Request::default())
+        .await
+        .unwrap_err();
+    assert!(
+        nobody.to_string().ends_with("managed: docker-delegate"),
+        "{nobody}"
+    );
     // As if the image set it.
     host.twin.garble_creates(|config| {
         let env = config["Env"].as_array_mut().unwrap();
@@ -332,4 +359,42 @@ async fn refuses_what_it_cannot_keep_or_verify() {
     tokio::time::sleep(HOUR).await;
     host.once(OLD).await;
     assert_eq!((host.names(), host.fewest_working()), (vec!["dd".to_owned()], 1));
+}
+
+/// Its failed container remains.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_its_owner_has_removed_keeps_no_other_from_new_settings() {
+    let host = Host::new();
+    host.run("aa");
+    host.run_with("bb", |body| {
+        body["HostConfig"]["Memory"] = json!(2_u64 << 30);
+        body["HostConfig"]["MemorySwap"] = json!(2_u64 << 30);
+    });
+    host.publish(NEW, Behaviour::never_healthy());
+    host.once(NEW).await;
+    host.by_hand(OperatorAction::Remove, "aa");
+    assert_eq!(host.names(), ["aa.failed-1", "bb"]);
+    let all = Whom::Workload(GROUP.to_owned());
+    let report = reconfigured(&host, &all).await.unwrap();
+    assert_eq!(row(&report, "bb").reason.as_str(), "reconfigured", "{report:?}");
+    let limits = &host.twin.document("bb").unwrap()["HostConfig"];
+    let limits = ["Memory", "MemorySwap"].map(|limit| limits[limit].as_u64().unwrap());
+    assert_eq!(limits, [3 << 30; 2], "it has no swap, as before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_does_not_take_the_change_of_another_one_for_its_own() {
+    let host = Way::StartFirst.host();
+    let [mut first, mut second] = [(); 2].map(|()| host.upgrader(OLD));
+    let mut other = NewSettings::default();
+    other.env.insert("OTHER".to_owned(), Some("1".to_owned()));
+    for (upgrader, settings) in [(&mut first, new_settings()), (&mut second, other)] {
+        upgrader
+            .reconfigure(&dd(), &settings, Request::default())
+            .await
+            .unwrap();
+    }
+    let [first, second] = [host.finish(&mut first).await, host.finish(&mut second).await];
+    assert_eq!(row(&first, "dd").reason.as_str(), "reconfigured", "{first:?}");
+    assert_eq!(row(&second, "dd").reason.as_str(), "create_refused", "{second:?}");
 }
