@@ -108,6 +108,27 @@ async fn an_upgrade_waits_until_the_alert_ends() {
     assert_eq!(host.find("dd").image, NEW);
 }
 
+/// As fleet.md says of canaries.
+#[tokio::test(start_paused = true)]
+async fn the_host_that_rejected_an_image_waits_for_its_own_alert_until_a_retry() {
+    let (host, prometheus) = (host(None), Prometheus::new(Some(Ok(Vec::new()))));
+    host.publish(NEW, Behaviour::never_healthy());
+    let mut upgrader = prometheus.upgrader(&host);
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
+    prometheus.answers(Ok(vec![alert("ImageRejected", Some(NEW))]));
+    tokio::time::sleep(5 * HOUR).await;
+    let report = host.scheduled_run(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "alert_firing", "{report:?}");
+    host.twin.set_behaviour(NEW, &Behaviour::default());
+    upgrader.retry("dd", Request::default()).await.unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!(
+        (host.find("dd").image.as_str(), host.names()),
+        (NEW, vec!["dd".to_owned()])
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn once_waits_for_the_answer_and_plan_shows_it() {
     let (host, prometheus) = (
