@@ -21,8 +21,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most characters of an API server's message to pass on.
 const LONGEST: usize = 400;
 
-/// The content type and the document to send.
-type Body<'a> = Option<(&'a str, &'a Value)>;
+/// The content type, the document to send, and what an answer to it must not show.
+type Body<'a> = Option<(&'a str, &'a Value, &'a Redactor)>;
 
 /// A connection to the API server, with the account of this pod or of the kubeconfig.
 #[derive(Clone)]
@@ -56,25 +56,36 @@ impl Cluster {
 
     /// Creates an object. It is only used to review permissions, which leaves no object behind.
     pub async fn create(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
-        self.json(Method::POST, path, Some(("application/json", body)))
-            .await
+        self.json(
+            Method::POST,
+            path,
+            Some(("application/json", body, &Redactor::default())),
+        )
+        .await
     }
 
-    /// Changes an object with a strategic merge patch.
-    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
-        self.merge(path, "", patch).await
+    /// Changes an object with a strategic merge patch. A policy may quote the `secrets` in the object or the patch.
+    pub async fn patch(&self, path: &str, patch: &Value, secrets: &Redactor) -> Result<Value, Refusal> {
+        self.merge(path, "", patch, secrets).await
     }
 
     /// Returns an object as [`Self::patch`] would leave it, after all admission policies, without changing it.
-    pub async fn try_patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
-        self.merge(path, "dryRun=All&", patch).await
+    pub async fn try_patch(&self, path: &str, patch: &Value, secrets: &Redactor) -> Result<Value, Refusal> {
+        self.merge(path, "dryRun=All&", patch, secrets).await
     }
 
     /// The API server records the field manager with the fields that are written.
-    async fn merge(&self, path: &str, options: &str, patch: &Value) -> Result<Value, Refusal> {
+    async fn merge(
+        &self,
+        path: &str,
+        options: &str,
+        patch: &Value,
+        secrets: &Redactor,
+    ) -> Result<Value, Refusal> {
         let path = format!("{path}?{options}fieldManager=delegate-upgrader");
         let kind = "application/strategic-merge-patch+json";
-        self.json(Method::PATCH, &path, Some((kind, patch))).await
+        self.json(Method::PATCH, &path, Some((kind, patch, secrets)))
+            .await
     }
 
     /// Reads plain text, such as a log.
@@ -90,15 +101,15 @@ impl Cluster {
     async fn call(&self, method: Method, path: &str, body: Body<'_>) -> Result<String, Refusal> {
         let request = Request::builder().method(&method).uri(path);
         let mut request = request.header(USER_AGENT, net::client::USER_AGENT);
-        if let Some((kind, _)) = body {
+        if let Some((kind, ..)) = body {
             request = request.header(CONTENT_TYPE, kind);
         }
-        let bytes = body.map(|(_, value)| value.to_string().into_bytes());
+        let bytes = body.map(|(_, value, _)| value.to_string().into_bytes());
         let request = request.body(bytes.unwrap_or_default());
         let request = request.map_err(|error| Refusal::Refused(error.to_string()))?;
         let answer = timeout(TIMEOUT, self.client.request_text(request)).await;
         let late = |_| unreachable(&format!("no answer within {} s", TIMEOUT.as_secs()));
-        let explain = |error| explain(error, &redactor_of(body));
+        let explain = |error| explain(error, body.map(|(.., secrets)| secrets));
         let answer = answer.map_err(late).and_then(|answer| answer.map_err(explain));
         let outcome = answer
             .as_ref()
@@ -134,18 +145,12 @@ fn unreachable(problem: &str) -> Refusal {
     Refusal::Failed(format!("the API server cannot be reached: {problem}"))
 }
 
-/// A policy may quote the values that it refuses: this hides those of the variables in a patch.
-fn redactor_of(body: Body<'_>) -> Redactor {
-    let env = body.and_then(|(_, patch)| patch.pointer("/spec/template/spec/containers/0/env")?.as_array());
-    let env = env.into_iter().flatten();
-    Redactor::new(env.filter_map(|it| Some((it["name"].as_str()?, it["value"].as_str()?))))
-}
-
-fn explain(error: kube::Error, redactor: &Redactor) -> Refusal {
+fn explain(error: kube::Error, secrets: Option<&Redactor>) -> Refusal {
     let kube::Error::Api(status) = error else {
         return unreachable(&causes(&error));
     };
-    let message = one_line(&redactor.line(&status.message), LONGEST);
+    let message = secrets.map_or(status.message.clone(), |secrets| secrets.line(&status.message));
+    let message = one_line(&message, LONGEST);
     let message = if message.is_empty() {
         format!("it answers with {}", status.code)
     } else {

@@ -17,10 +17,11 @@ use crate::container::Inspected;
 use crate::document::NewSettings;
 use crate::host::hold::{Holds, Paused};
 use crate::managed::label::SETTINGS;
-use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
+use crate::managed::{Decision, Found, Managed, Object, Orchestrate, Orchestrator, Record, Refusal, Step};
 use crate::rollout::reason::Reason;
 use crate::schedule::until;
 use crate::schedule::wave::Place;
+use crate::text::redact::Redactor;
 use crate::text::time;
 
 /// How long to wait before reading a condition again that may be false.
@@ -48,6 +49,8 @@ struct Known {
     was_read: bool,
     /// Since when the API server has refused to show it.
     refused_since: Option<Instant>,
+    /// The revision at which its ReplicaSets were read, and the latest record that they have.
+    recorded: Option<(Option<u64>, Record)>,
 }
 
 impl Deployments {
@@ -69,9 +72,9 @@ impl Deployments {
     /// The reason why this is impossible.
     pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, Refusal> {
         let Found { objects, absent } = self.observe().await?.unwrap_or_default();
-        for Object { managed, document } in objects {
-            let patch = patch::annotate(&document, [(patch::PAUSED, paused.map(str::to_owned))]);
-            self.patch(&managed.name, &patch).await?;
+        for object in objects {
+            let patch = patch::annotate(&object.document, [(patch::PAUSED, paused.map(str::to_owned))]);
+            self.patch(&object, &patch).await?;
         }
         Ok(absent.into_iter().next().map(|(_, reason)| reason))
     }
@@ -85,9 +88,16 @@ impl Deployments {
     }
 
     /// Patches a Deployment. The last reading is outdated afterwards.
-    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, Refusal> {
+    async fn patch(&mut self, object: &Object, patch: &Value) -> Result<Value, Refusal> {
         self.read_at = None;
-        self.cluster.patch(&self.path(name), patch).await
+        let (path, secrets) = (self.path(&object.managed.name), self.secrets(object, patch));
+        self.cluster.patch(&path, patch, &secrets).await
+    }
+
+    /// Hides the variables of a Deployment, and those in a patch of it.
+    fn secrets(&self, object: &Object, patch: &Value) -> Redactor {
+        let new = read::variables(&patch["spec"]["template"], &self.settings.container);
+        Redactor::new(self.settings(object).environment().chain(new.environment()))
     }
 
     /// Reads one Deployment, or returns why it is missing or unusable.
@@ -105,7 +115,7 @@ impl Deployments {
                 warn!(deployment = name, "{warning}");
             }
         }
-        if read::has_exceeded_its_deadline(&document) {
+        if read::may_be_outdated(&document) {
             tokio::time::sleep(SECOND_LOOK).await;
             document = match self.cluster.get(&path).await {
                 Ok(document) => document,
@@ -123,12 +133,37 @@ impl Deployments {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };
+        self.restore_record(&mut managed, &document).await;
         if !managed.tasks.are_complete() || managed.is_in_progress() {
             let failing = self.failing(&document).await;
             let failure = managed.tasks.last_failure.take();
             managed.tasks.last_failure = failure.or(failing.map(|failing| failing.failure));
         }
         Ok(Ok(Object { managed, document }))
+    }
+
+    /// `kubectl rollout undo` also brings back the annotations of that time. The ReplicaSet that was left still has the record of the
+    /// attempt that was undone.
+    async fn restore_record(&mut self, managed: &mut Managed, document: &Value) {
+        let changed = managed.revision.filter(|_| {
+            self.known(&managed.name)
+                .recorded
+                .as_ref()
+                .is_none_or(|(at, _)| *at != managed.revision)
+        });
+        if changed.is_some() {
+            let recorded = match self.replica_sets(document).await {
+                Ok(all) => replica_sets::latest_record(&all, document),
+                Err(Refusal::NotPermitted(_)) => Record::default(),
+                // The next reading asks again.
+                Err(_) => return,
+            };
+            self.known(&managed.name).recorded = Some((managed.revision, recorded));
+        }
+        let recorded = self.known(&managed.name).recorded.as_ref();
+        if let Some((_, record)) = recorded.filter(|(_, record)| record.release > managed.record.release) {
+            managed.record = record.clone();
+        }
     }
 
     /// Returns why a Deployment could not be read.
@@ -217,7 +252,8 @@ impl Deployments {
             let problem = "with its revisionHistoryLimit of 0, Kubernetes would forget the former settings";
             return Err(Refusal::Refused(problem.to_owned()));
         }
-        let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await?;
+        let (path, secrets) = (self.path(&managed.name), self.secrets(object, patch));
+        let tried = self.cluster.try_patch(&path, patch, &secrets).await?;
         let variables = read::variables(&tried["spec"]["template"], &self.settings.container);
         let missing = new.missing_in(&variables);
         if missing.is_empty() {
@@ -351,7 +387,7 @@ impl Orchestrate for Deployments {
             let new = NewSettings::of(&managed.settings.names, &former);
             patch::add_settings(&mut patch, &new, mark.as_deref());
         }
-        self.patch(&managed.name, &patch).await?;
+        self.patch(object, &patch).await?;
         Ok(())
     }
 }

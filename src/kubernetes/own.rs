@@ -14,6 +14,7 @@ use crate::manager::ImageSource;
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
 use crate::text::duration;
+use crate::text::redact::Redactor;
 
 /// The API versions that have CronJobs, newest first. Kubernetes 1.20 has only the older one, 1.25 only the newer one.
 const GROUPS: [&str; 2] = ["batch/v1", "batch/v1beta1"];
@@ -57,7 +58,7 @@ pub async fn follow<M: ImageSource>(
     };
     let target = target.to_string();
     let patch = patch(&document, container, &image, &target);
-    let patched = cluster.patch(&path, &patch).await;
+    let patched = cluster.patch(&path, &patch, &Redactor::default()).await;
     patched.map_err(|error| error.to_string())?;
     Ok(Some(target))
 }

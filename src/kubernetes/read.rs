@@ -11,8 +11,11 @@ use crate::managed::{Managed, NO_TASK, Orchestrator, Progress, Record, SettingsC
 use crate::observe;
 use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
+use crate::text::redact::Redactor;
 use crate::text::{one_line, time};
 
+/// On a Deployment: the number of its last change; on a ReplicaSet: that of the change that used it last.
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The most characters of a failure's cause.
 pub(super) const LONGEST: usize = 300;
 
@@ -56,8 +59,14 @@ pub fn read(
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
         workload: named.unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
+        revision: annotation(REVISION).and_then(|text| text.parse().ok()),
+        updated_at: None,
         progress: progress(document),
-        tasks: tasks(document, (image, &settings)),
+        tasks: tasks(
+            document,
+            (image, &settings),
+            &Redactor::new(variables.environment()),
+        ),
         settings,
         record: Record::read(annotation),
         left_alone: limits.left_alone(),
@@ -157,10 +166,10 @@ fn progress(document: &Value) -> Progress {
     }
 }
 
-/// Whether the status reports `progressDeadlineSeconds` without progress. The status was seen to report this wrongly right
-/// after a change, so callers read it twice before they act.
-pub fn has_exceeded_its_deadline(document: &Value) -> bool {
-    matches!(progress(document), Progress::Paused { by_failure: true, .. })
+/// Whether the status may not be about the last change yet: it was seen to report `progressDeadlineSeconds` without progress wrongly right
+/// after one. Callers read it twice before they act.
+pub fn may_be_outdated(document: &Value) -> bool {
+    !is_observed(document) || matches!(progress(document), Progress::Paused { by_failure: true, .. })
 }
 
 /// Whether the required minimum of pods is available.
@@ -175,7 +184,7 @@ fn is_complete(document: &Value) -> bool {
     updated >= wanted && status("replicas") == updated && status("availableReplicas") >= updated
 }
 
-fn tasks(document: &Value, present: (&str, &SettingsChange)) -> Tasks {
+fn tasks(document: &Value, present: (&str, &SettingsChange), redactor: &Redactor) -> Tasks {
     let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
     // Available pods that are not old are new.
     let old = status("replicas").saturating_sub(status("updatedReplicas"));
@@ -194,12 +203,17 @@ fn tasks(document: &Value, present: (&str, &SettingsChange)) -> Tasks {
         wanted: replicas(document),
         running,
         last_started_at: last.into_iter().flatten().max().filter(|_| is_observed(document)),
-        last_failure: refused(document, present),
+        last_failure: refused(document, present, redactor),
     }
 }
 
-/// Returns why no pod of the present image could be created: a quota, a policy, or the namespace's security rules.
-fn refused(document: &Value, (image, settings): (&str, &SettingsChange)) -> Option<TaskFailure> {
+/// Returns why no pod of the present image could be created: a quota, a policy, or the namespace's security rules. A policy may quote
+/// variables.
+fn refused(
+    document: &Value,
+    (image, settings): (&str, &SettingsChange),
+    redactor: &Redactor,
+) -> Option<TaskFailure> {
     let failure = condition(document, "ReplicaFailure")?;
     let is_so = failure["status"].as_str() == Some("True");
     let pods = count(document, "/status/updatedReplicas").unwrap_or_default();
@@ -212,7 +226,7 @@ fn refused(document: &Value, (image, settings): (&str, &SettingsChange)) -> Opti
         image: image.to_owned(),
         settings: settings.release,
         error: one_line(
-            &format!("{NO_TASK}{}: {}", text("reason"), text("message")),
+            &format!("{NO_TASK}{}: {}", text("reason"), redactor.line(text("message"))),
             LONGEST,
         ),
         ran_for: None,

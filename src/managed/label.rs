@@ -10,6 +10,8 @@ pub const ATTEMPT_FROM: &str = "io.delegate-upgrader.attempt-from";
 pub const ATTEMPT_SINCE: &str = "io.delegate-upgrader.attempt-since";
 /// The intent of the last attempt: `upgrade`, `retry`, `rollback` or `reconfigure`.
 pub const ATTEMPT_INTENT: &str = "io.delegate-upgrader.attempt-intent";
+/// On a Deployment: the number of its change before the last attempt.
+pub const ATTEMPT_REVISION: &str = "io.delegate-upgrader.attempt-revision";
 /// `true` after the workload got the image. Written together with the image.
 pub const ATTEMPT_APPLIED: &str = "io.delegate-upgrader.attempt-applied";
 /// Why this program itself rolled the image back. Written together with the image that it restored.

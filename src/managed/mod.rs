@@ -65,6 +65,10 @@ pub struct Managed {
     pub image: ImageName,
     /// The last change of the settings in its spec.
     pub settings: SettingsChange,
+    /// The number of the last change of its tasks' spec, where Kubernetes counts them.
+    pub revision: Option<u64>,
+    /// When the update that `progress` is about began, where Swarm says so.
+    pub updated_at: Option<DateTime<Utc>>,
     /// The progress of the orchestrator's last change.
     pub progress: Progress,
     /// Its tasks.
@@ -323,6 +327,7 @@ impl Managed {
                 from,
                 to: to.to_owned(),
                 since: now,
+                revision: self.revision,
                 intent: intent.clone(),
                 is_applied: false,
                 failed: None,

@@ -120,7 +120,7 @@ impl At<'_> {
                 roll_back(attempt, self.explained(problem, attempt))
             }
             Row::Stopped => {
-                let attempt = self.managed.applied()?;
+                let attempt = self.managed.carried_out(self.policy)?;
                 let Progress::Paused {
                     by_failure: true,
                     message,
@@ -330,7 +330,7 @@ impl Managed {
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
         match progress {
-            Progress::Updating => Some((attempt, now < got_on + allowed)),
+            Progress::Updating => Some((self.carried_out(policy)?, now < got_on + allowed)),
             Progress::Settled { completed_at } if tasks.wanted > 0 => {
                 let complete_since = tasks.complete_since();
                 let healthy_time = span(policy.healthy_time);
@@ -351,6 +351,19 @@ impl Managed {
             }
             _ => None,
         }
+    }
+
+    /// Returns the last attempt if its image is in use and nobody else has changed the tasks' spec since: an update that is in progress or
+    /// has stopped is its own.
+    fn carried_out(&self, policy: &Policy) -> Option<&Attempt> {
+        let attempt = self.applied()?;
+        let revisions = self.revision.zip(attempt.revision);
+        let is_newer = revisions.is_some_and(|(now, before)| now > before + 1);
+        // The clocks of two nodes may differ.
+        let is_later = self
+            .updated_at
+            .is_some_and(|at| at > attempt.since + self.allowed(policy));
+        (!is_newer && !is_later).then_some(attempt)
     }
 
     /// Returns the time that a task may take, including the pause before the next task.

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 
 use super::attempts::{Ending, Past};
 use super::label::{
-    ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
-    FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE, HISTORY,
+    ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_REVISION,
+    ATTEMPT_SINCE, FAILED_AT, FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE, HISTORY,
 };
 use crate::container::Request;
 use crate::container::label::{PREVIOUS_IMAGE, RELEASE, REQUEST_REASON, REQUESTED_BY, ROLLED_BACK_FROM};
@@ -38,6 +38,8 @@ pub struct Attempt {
     pub to: String,
     /// When the attempt started.
     pub since: DateTime<Utc>,
+    /// [`Managed::revision`](super::Managed::revision) before it.
+    pub revision: Option<u64>,
     /// Whether the schedule or an operator requested it.
     pub intent: Intent,
     /// Whether the image was applied to the workload.
@@ -85,6 +87,7 @@ impl Record {
                 from: owned(ATTEMPT_FROM)?,
                 to: owned(ATTEMPT_IMAGE)?,
                 since: moment(ATTEMPT_SINCE)?,
+                revision: text(ATTEMPT_REVISION).and_then(|text| text.parse().ok()),
                 intent: Intent::named(text(ATTEMPT_INTENT)?, Request::read(&text).unwrap_or_default()),
                 is_applied: text(ATTEMPT_APPLIED) == Some("true"),
                 failed: owned(ATTEMPT_FAILED),
@@ -154,6 +157,12 @@ impl Record {
             (ATTEMPT_IMAGE, attempt.map(|attempt| attempt.to.clone())),
             (ATTEMPT_FROM, attempt.map(|attempt| attempt.from.clone())),
             (ATTEMPT_SINCE, attempt.map(|attempt| time::text(attempt.since))),
+            (
+                ATTEMPT_REVISION,
+                attempt
+                    .and_then(|attempt| attempt.revision)
+                    .map(|it| it.to_string()),
+            ),
             (ATTEMPT_INTENT, attempt.map(intent)),
             (REQUESTED_BY, request.next()),
             (REQUEST_REASON, request.next()),

@@ -95,7 +95,10 @@ impl Step {
                     (begun, None)
                 }
             }
-            Self::Apply { to } => (applied(record()), Some(to.to_string())),
+            Self::Apply { to } => {
+                let record = applied(record()).with_attempt(|attempt| attempt.since = now);
+                (record, Some(to.to_string()))
+            }
             Self::RollBack { to, cause } => {
                 let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.clone());
                 (record().with_attempt(failed), Some(to.clone()))

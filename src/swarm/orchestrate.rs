@@ -15,6 +15,7 @@ use super::{
     with_settings,
 };
 use crate::container::{ContainerId, Inspected};
+use crate::document::NewSettings;
 use crate::document::platform;
 use crate::engine::{Engine, EngineError, ServiceUpdate};
 use crate::health::NOT_EXECUTED;
@@ -114,7 +115,7 @@ impl<E: Engine> Swarm<E> {
 
     /// Whether the document is older than the last change that was made here.
     fn is_stale(&self, service: &Object) -> bool {
-        let changed = self.changed.get(&service.managed.name);
+        let changed = self.changed.get(&service.managed.id);
         changed.is_some_and(|changed| version(service) <= *changed)
     }
 
@@ -304,6 +305,14 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         settings_of(&service.document["Spec"]["TaskTemplate"])
     }
 
+    fn refuses(&self, _: &Object, new: &NewSettings) -> Option<String> {
+        let is_template = |value: &Option<String>| value.as_ref().is_some_and(|value| value.contains("{{"));
+        let (name, _) = new.env.iter().find(|(_, value)| is_template(value))?;
+        Some(format!(
+            "Swarm would replace what the new {name} has in braces, {{{{…}}}}"
+        ))
+    }
+
     async fn former_settings(&self, service: &Object) -> Result<Inspected, Refusal> {
         let before = before(&service.document, service.managed.image.as_str());
         before.map(settings_of).ok_or_else(settings_lost)
@@ -348,7 +357,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
             image: image.as_ref(),
         };
         self.engine.update_service(update).await.map_err(refusal)?;
-        self.changed.insert(managed.name.clone(), version(service));
+        self.changed.insert(managed.id.clone(), version(service));
         Ok(())
     }
 }

@@ -68,6 +68,8 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
         name: text("/Spec/Name")?.to_owned(),
         workload: workload.to_owned(),
         image: ImageName::from(image),
+        revision: None,
+        updated_at: time::of(&service["UpdateStatus"]["StartedAt"]),
         progress: progress(service),
         tasks: tasks_of(service, (image, &settings), tried, &own),
         settings,

@@ -66,6 +66,7 @@ fn one_patch_records_old_image_target_and_start_time() {
                     "io.delegate-upgrader.history": format!("0 original 2026-11-24T12:30:00Z {A}"),
                     "io.delegate-upgrader.attempt-image": B,
                     "io.delegate-upgrader.attempt-from": A,
+                    "io.delegate-upgrader.attempt-revision": "2",
                     "io.delegate-upgrader.attempt-since": "2026-11-24T12:30:00Z",
                     "io.delegate-upgrader.attempt-intent": "upgrade",
                     "io.delegate-upgrader.attempt-applied": "true",

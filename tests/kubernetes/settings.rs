@@ -134,6 +134,12 @@ fn a_policys_words_hide_the_values_that_they_quote() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("the webhook denied PROXY_PASSWORD=***"), "{text}");
     assert!(!text.contains("s3cr3t"), "{text}");
+    // A patch of the image does not name them.
+    delegate.state.lock().unwrap().policy = Some((400, "the webhook denied PROXY_PASSWORD=0ld0ld0ld"));
+    let variables = [("PUBLISHED_IMAGE", B), ("LOG_LEVEL", "debug")];
+    let (_, text) = delegate.run_with("once", "", &variables);
+    assert!(text.contains("the webhook denied PROXY_PASSWORD=***"), "{text}");
+    assert!(!text.contains("0ld0ld"), "{text}");
 }
 
 /// A change of the template by someone else leaves two ReplicaSets with the present settings.

@@ -443,6 +443,38 @@ fn two_runs_at_once_write_the_image_once() {
     }
 }
 
+/// `kubectl rollout undo` brings back the annotations of that time; the ReplicaSet that was left has the later ones.
+#[test]
+fn a_rollout_that_someone_has_undone_is_not_repeated() {
+    let cluster = StandIn::with(&json!({ "deployment.kubernetes.io/revision": "3" }));
+    let set = json!({
+        "annotations": {
+            "deployment.kubernetes.io/revision": "2",
+            "io.delegate-upgrader.release": "1",
+            "io.delegate-upgrader.attempt-image": B,
+            "io.delegate-upgrader.attempt-from": A,
+            "io.delegate-upgrader.attempt-since": "2026-01-01T00:00:00Z",
+            "io.delegate-upgrader.attempt-intent": "upgrade",
+            "io.delegate-upgrader.attempt-applied": "true",
+        },
+        "ownerReferences": [{ "uid": "7a5b" }],
+    });
+    cluster
+        .state
+        .lock()
+        .unwrap()
+        .replica_sets
+        .push(json!({ "metadata": set }));
+    for _ in 0..2 {
+        let (code, text) = cluster.run("once", B);
+        assert!(code == Some(0) && text.contains("rolled back from"), "{text}");
+    }
+    // The note, once.
+    assert_eq!(cluster.written(), [None]);
+    let (_, text) = cluster.run("retry", B);
+    assert_eq!(cluster.written().last(), Some(&Some(B.to_owned())), "{text}");
+}
+
 #[test]
 fn a_missing_permission_is_reported_once_by_its_name() {
     let cluster = StandIn::with(&json!({}));

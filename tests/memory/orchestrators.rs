@@ -69,6 +69,8 @@ impl Memory {
             workload: "delegate".to_owned(),
             image: ImageName::from(OLD),
             settings: SettingsChange::default(),
+            revision: None,
+            updated_at: None,
             progress: Progress::Settled { completed_at: None },
             tasks: Tasks {
                 wanted: 1,

@@ -56,6 +56,8 @@ fn service() -> Managed {
         workload: "docker-delegate".to_owned(),
         image: ImageName::from(OLD),
         settings: SettingsChange::default(),
+        revision: None,
+        updated_at: None,
         progress: settled(),
         tasks: tasks(2, 3600),
         record: Record::default(),
@@ -81,6 +83,7 @@ fn attempt(is_applied: bool) -> Attempt {
         from: OLD.to_owned(),
         to: NEW.to_owned(),
         since: ago(100),
+        revision: None,
         intent: Intent::Upgrade,
         is_applied,
         failed: None,
@@ -368,6 +371,37 @@ fn leaves_alone_update_started_by_someone_else() {
         ..tried(Progress::Updating)
     };
     assert_eq!(reason(&managed, &wanted(NEW)), ReasonKind::UpdatedElsewhere);
+}
+
+/// Of a Deployment its revision shows that, and of a service the time of the update.
+#[test]
+fn an_update_of_a_proven_image_by_someone_else_is_not_judged() {
+    for (progress, expected) in [
+        (Progress::Updating, ReasonKind::UpdatedElsewhere),
+        (paused(true), ReasonKind::UpdatePaused),
+    ] {
+        for (revision, updated_at, is_ours) in [
+            (Some(8), None, true),
+            (Some(9), None, false),
+            (None, Some(ago(4500)), true),
+            (None, Some(ago(4200)), false),
+        ] {
+            let mut managed = tried(progress.clone());
+            managed.tasks.last_started_at = Some(ago(4900));
+            let attempt = managed.record.attempt.as_mut().unwrap();
+            (attempt.since, attempt.revision) = (ago(5000), Some(7));
+            (managed.revision, managed.updated_at) = (revision, updated_at);
+            let decision = decide(&managed, &keep());
+            if is_ours {
+                assert!(
+                    matches!(decision, Decision::Act(Step::RollBack { .. })),
+                    "{decision:?}"
+                );
+            } else {
+                assert_eq!(reason(&managed, &keep()), expected);
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kit::lab::eventually;
 
-use super::rights::DOCUMENTED;
+use super::rights::{DETAILED, DOCUMENTED};
 use super::site::{A, B, C, PATIENCE, Site, image};
 
 /// Sets the image by hand.
@@ -16,10 +16,19 @@ fn set_image(site: &Site, version: &str) {
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
 fn keeps_image_that_someone_else_reverted() {
-    let mut site = Site::new("reverted");
+    let reverted = Site::new("reverted");
+    stays_reverted(reverted, |site| set_image(site, A));
+    // That also brings the annotations of that time back.
+    let undone = Site::with("undone", 1, DETAILED);
+    stays_reverted(undone, |site| {
+        drop(site.kubectl(&["rollout", "undo", "deployment/delegate"]));
+    });
+}
+
+fn stays_reverted(mut site: Site, revert: impl Fn(&Site)) {
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));
-    set_image(&site, A);
+    revert(&site);
     for _ in 0..2 {
         let run = site.run(&["once"]);
         assert_eq!((run.code, site.image()), (Some(0), image(A)), "{}", run.text);

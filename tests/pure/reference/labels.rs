@@ -61,6 +61,7 @@ const OF_SERVICES: &[(&str, &str)] = &[
     (record::ATTEMPT_IMAGE, "the image that was tried last"),
     (record::ATTEMPT_FROM, "the image before that"),
     (record::ATTEMPT_SINCE, "when that attempt started"),
+    (record::ATTEMPT_REVISION, "of a Deployment: its revision before that attempt"),
     (record::ATTEMPT_INTENT, "`upgrade`, `retry`, `rollback` or `reconfigure`"),
     (record::ATTEMPT_APPLIED, "`true` once the service was given the image"),
     (record::ATTEMPT_FAILED, "why the upgrader restored the previous image, where Swarm did not do that itself; or why the new settings failed"),
