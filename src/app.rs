@@ -7,7 +7,7 @@ use crate::alerts::{self, AskAlerts};
 use crate::config::{self, AuditTarget, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
-use crate::engine::{DockerEngine, EngineError, EngineHost};
+use crate::engine::{DockerEngine, EngineHost};
 use crate::events::audit::{self, AuditLog};
 use crate::events::ledger::Ledger;
 use crate::events::webhook::{Timing, Webhook};
@@ -17,7 +17,7 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
-use crate::net::client::{CONNECT_TIMEOUT, ClientError, Egress};
+use crate::net::client::{CONNECT_TIMEOUT, Egress};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
@@ -26,23 +26,6 @@ use crate::text::secret::Secret;
 
 /// The upgrader for a real engine.
 pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
-
-/// Why the parts could not be put together: a setting turned out to be wrong when it was used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SetupError {
-    /// The engine's address or its certificates are wrong.
-    #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
-    Engine(#[from] EngineError),
-    /// The proxy or the certificates for connections to other servers are wrong.
-    #[error(transparent)]
-    Egress(#[from] ClientError),
-    /// The audit log cannot be opened: the path in `AUDIT_LOG`, and the system's error.
-    #[error("AUDIT_LOG: cannot open {0}: {1}")]
-    AuditLog(String, std::io::Error),
-    /// The HTTP client for health endpoints cannot start.
-    #[error("the HTTP client cannot start: {0}")]
-    Http(#[from] reqwest::Error),
-}
 
 /// The configured source of published images.
 #[derive(Clone)]
@@ -115,13 +98,13 @@ impl ImageSource for ConfiguredSource {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Makes the upgrader. If it may upgrade, its requests make the Manager show an active upgrader.
-pub(crate) async fn upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, SetupError> {
+pub(crate) async fn upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, String> {
     let source = source(settings, !settings.policy.health_only, None, host::place::host())?;
     upgrader_with(settings, source, clock).await
 }
 
 /// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
-pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
+pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, String> {
     learn_place(settings).await;
     let source = impatient_source(settings, host::place::host())?;
     upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
@@ -132,13 +115,14 @@ pub(crate) async fn upgrader_with(
     settings: &Settings,
     source: Option<ConfiguredSource>,
     clock: Clock,
-) -> Result<Upgrader, SetupError> {
+) -> Result<Upgrader, String> {
     let (engine, egress) = (engine(settings)?, &settings.egress);
     let scope = Scope {
         replaces_itself: settings.self_upgrade.then_some(settings.listen),
         ..scope(settings)
     };
-    let endpoint = HttpEndpoint::new(host::host_address(&engine, scope.own_id.as_ref()).await)?;
+    let endpoint = HttpEndpoint::new(host::host_address(&engine, scope.own_id.as_ref()).await)
+        .map_err(|error| format!("the HTTP client cannot start: {error}"))?;
     let settings = reconcile::Settings {
         scope,
         policy: settings.policy.clone(),
@@ -150,7 +134,7 @@ pub(crate) async fn upgrader_with(
 }
 
 /// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set.
-pub(crate) fn alerts(timing: &config::Timing, egress: &Egress) -> Result<Option<AskAlerts>, SetupError> {
+pub(crate) fn alerts(timing: &config::Timing, egress: &Egress) -> Result<Option<AskAlerts>, String> {
     let Some(hold) = &timing.alerts else {
         return Ok(None);
     };
@@ -168,20 +152,20 @@ pub(crate) async fn learn_place(settings: &Settings) {
 }
 
 /// Makes the ledger, which records and reports outcomes.
-pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
+pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, String> {
     let audit = audit_log(&settings.audit)?;
     let (host, interval) = (host::place::host(), settings.health.interval);
     Ok(Ledger::new(host, interval, audit, Arc::clone(listeners)))
 }
 
-fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, SetupError> {
+fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, String> {
     let path = match target {
         AuditTarget::Off | AuditTarget::NotWritable => return Ok(None),
         AuditTarget::Stdout => return Ok(Some(AuditLog::Stdout)),
         AuditTarget::File(path) => path,
     };
     let opened = AuditLog::open(path);
-    let opened = opened.map_err(|error| SetupError::AuditLog(path.display().to_string(), error));
+    let opened = opened.map_err(|error| format!("AUDIT_LOG: cannot open {}: {error}", path.display()));
     opened.map(Some)
 }
 
@@ -219,18 +203,16 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
 }
 
 /// Makes the engine's client, with the registry logins. It does not call the engine.
-pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
-    Ok(DockerEngine::connect(
-        &settings.engine,
-        settings.credentials.clone(),
-    )?)
+pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, String> {
+    DockerEngine::connect(&settings.engine, settings.credentials.clone())
+        .map_err(|error| format!("DOCKER_HOST, DOCKER_CERT_PATH: {error}"))
 }
 
 /// The source of published images for a command that only reads: it asks the Manager once and does not wait for long.
 pub(crate) fn impatient_source(
     settings: &Settings,
     issuer: String,
-) -> Result<Option<ConfiguredSource>, SetupError> {
+) -> Result<Option<ConfiguredSource>, String> {
     source(settings, false, Some(PATIENCE), issuer)
 }
 
@@ -243,7 +225,7 @@ pub(crate) fn source(
     reports_upgrader: bool,
     limit: Option<Duration>,
     issuer: String,
-) -> Result<Option<ConfiguredSource>, SetupError> {
+) -> Result<Option<ConfiguredSource>, String> {
     let published = match &settings.source {
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(image.clone()),
@@ -267,16 +249,16 @@ pub(crate) fn source(
 }
 
 /// The receivers of outcomes. Connections to them use the same proxy and certificates as those to the Manager.
-pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
+pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, String> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
     let client = |url: &Secret| settings.egress.client(url.expose(), CONNECT_TIMEOUT);
     let webhook = webhook.map(|webhook| {
         let client = client(&webhook.url)?;
-        Ok::<_, SetupError>(Webhook::new(webhook, client, Timing::default()))
+        Ok::<_, String>(Webhook::new(webhook, client, Timing::default()))
     });
     let dead_man = deadman.map(|url| {
         let client = client(&url)?;
-        Ok::<_, SetupError>(DeadMan::new(url, client))
+        Ok::<_, String>(DeadMan::new(url, client))
     });
     Ok(Listeners {
         webhook: webhook.transpose()?,
@@ -296,9 +278,6 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
         client_identity: None,
         ..settings.egress.clone()
     };
-    let client = move |url: &str| {
-        let client = egress.client(url, CONNECT_TIMEOUT);
-        client.map_err(|error| error.to_string())
-    };
+    let client = move |url: &str| egress.client(url, CONNECT_TIMEOUT);
     (settings.credentials.clone(), Box::new(client))
 }

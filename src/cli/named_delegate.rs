@@ -118,9 +118,9 @@ pub(super) fn failed(error: OperatorError) -> Exit {
         OperatorError::Engine(error) => return no_engine(error),
         OperatorError::NotObserved(_) => Exit::Unavailable,
         OperatorError::HealthOnly => Exit::Config,
-        OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
+        OperatorError::Unknown(_) => Exit::Usage,
         OperatorError::NothingToChange => Exit::Ok,
-        _ => Exit::NotServed,
+        OperatorError::Refused(_) | OperatorError::AlreadyThere { .. } => Exit::NotServed,
     };
     fail(error, exit)
 }

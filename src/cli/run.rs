@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use super::shutdown::{receive, shutdown, until_shutdown};
 use super::{Exit, environment, fail, no_engine, print_json};
-use crate::app::{self, SetupError, Upgrader};
+use crate::app::{self, Upgrader};
 use crate::config::{Needs, Settings, Source};
 use crate::daemon;
 use crate::engine::EngineHost;
@@ -94,9 +94,7 @@ async fn upgrader(
 ) -> Result<Daemon<Upgrader>, String> {
     app::learn_place(&settings).await;
     let make = async |settings: &Settings, clock| {
-        let upgrader = app::upgrader(settings, clock).await;
-        let upgrader = upgrader.map_err(|error| error.to_string())?;
-        Ok(upgrader.watching().with_retries())
+        Ok(app::upgrader(settings, clock).await?.watching().with_retries())
     };
     Daemon::new(settings, listener, make).await
 }
@@ -123,11 +121,10 @@ impl<C: Controller> Daemon<C> {
             }
             Arc::new(listener)
         };
-        let text = |error: SetupError| error.to_string();
         let liveness = Liveness::default();
         let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
-        let listeners = Arc::new(app::listeners(&settings).map_err(text)?);
-        let ledger = app::ledger(&settings, &listeners).map_err(text)?;
+        let listeners = Arc::new(app::listeners(&settings)?);
+        let ledger = app::ledger(&settings, &listeners)?;
         let controller = make(&settings, clock).await?.with_ledger(ledger);
         let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
             .await
@@ -297,7 +294,7 @@ pub(super) async fn single_run(
 }
 
 /// Prints the error if a part could not be made.
-pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
+pub(super) fn made<T>(part: Result<T, String>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
 }
 

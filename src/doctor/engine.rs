@@ -50,7 +50,7 @@ pub(super) async fn check(
     let engine = match app::engine(settings) {
         Ok(engine) => engine,
         Err(error) => {
-            checks.fail("engine", error.to_string());
+            checks.fail("engine", error);
             return None;
         }
     };
@@ -228,7 +228,7 @@ async fn delegates(
 ) -> Result<(Upgrader, Observed), EngineError> {
     let mut upgrader = app::upgrader_with(settings, source, Arc::new(Utc::now))
         .await
-        .map_err(|error| EngineError::Unreachable(error.to_string()))?;
+        .map_err(EngineError::Unreachable)?;
     let survey = upgrader.survey(|_| ()).await?;
     Ok((upgrader, survey))
 }

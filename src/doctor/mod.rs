@@ -123,7 +123,7 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
     let targets = match source {
         Ok(source) => manager::check(host.as_ref(), source, settings, checks).await,
         Err(error) => {
-            checks.fail("manager", error.to_string());
+            checks.fail("manager", error);
             Vec::new()
         }
     };

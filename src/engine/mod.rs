@@ -250,10 +250,7 @@ pub trait Engine: Send + Sync + 'static {
     fn distribution(
         &self,
         reference: &ImageReference,
-    ) -> impl Future<Output = Result<Value, EngineError>> + Send {
-        let _ = reference;
-        std::future::ready(Err(EngineError::NotFound("no registry".to_owned())))
-    }
+    ) -> impl Future<Output = Result<Value, EngineError>> + Send;
 
     /// Returns the documents of the Swarm's services, with their numbers of tasks, or `None` if the engine is not a manager.
     fn services(&self) -> impl Future<Output = Result<Option<Vec<Value>>, EngineError>> + Send {
@@ -279,10 +276,4 @@ pub trait Engine: Send + Sync + 'static {
         let _ = update;
         std::future::ready(Err(EngineError::NotFound("no Swarm".to_owned())))
     }
-
-    /// Asks the registry, through the engine, for the current digest of a reference.
-    fn registry_digest(
-        &self,
-        reference: &ImageReference,
-    ) -> impl Future<Output = Result<String, EngineError>> + Send;
 }

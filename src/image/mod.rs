@@ -10,7 +10,7 @@ mod version;
 pub use name::ImageName;
 pub use policy::{ImagePolicy, Pull};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
-pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
+pub use reference::{ImageReference, ReferenceError};
 pub use support::{CountedFrom, Expiry, release_day};
 pub use target::{
     Target, TargetSettings, check_mirror, check_repository, is_delegate_image, is_harness, is_mutable_tag,

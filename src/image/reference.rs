@@ -141,39 +141,7 @@ impl FromStr for ImageReference {
 pub struct ReferenceError {
     text: String,
     /// The problem in the text.
-    pub problem: ReferenceProblem,
-}
-
-/// Why a text is not an image reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReferenceProblem {
-    /// The text is empty.
-    #[error("it is empty")]
-    Empty,
-    /// The text is the id of a local image (`sha256:…` or 64 hex digits), which no registry knows.
-    #[error("it is the id of a local image; name a repository, as in harness/delegate:26.02.88404")]
-    ImageId,
-    /// The text has a URL scheme, such as `https://…`.
-    #[error("it has a URL scheme; remove it")]
-    Scheme,
-    /// The part before the first slash is not a host.
-    #[error("its registry is not a host name with an optional port")]
-    Registry,
-    /// The path has capital letters.
-    #[error("its path has capital letters; it must be lower-case")]
-    Capitals,
-    /// The path is not valid on a registry.
-    #[error("its path may have lower-case letters and digits, joined by single . _ / or by __ or dashes")]
-    Path,
-    /// The path is longer than registries accept.
-    #[error("its path is longer than {MAX_PATH} characters")]
-    PathTooLong,
-    /// The tag is not valid on a registry.
-    #[error("its tag may have up to {MAX_TAG} letters, digits, _ . and -, and must not start with . or -")]
-    Tag,
-    /// The digest is not of one of the three known kinds.
-    #[error("its digest is not sha256: and 64 lower-case hex digits (or sha384: and 96, sha512: and 128)")]
-    Digest,
+    pub problem: &'static str,
 }
 
 /// Splits a reference's text into the name, the tag and the digest, and checks none of them.
@@ -189,15 +157,15 @@ fn split(text: &str) -> (&str, Option<&str>, Option<&str>) {
     }
 }
 
-fn parse(text: &str) -> Result<ImageReference, ReferenceProblem> {
+fn parse(text: &str) -> Result<ImageReference, &'static str> {
     if text.is_empty() {
-        return Err(ReferenceProblem::Empty);
+        return Err("it is empty");
     }
     if text.starts_with("sha256:") || is_hex(text, 64) {
-        return Err(ReferenceProblem::ImageId);
+        return Err("it is the id of a local image; name a repository, as in harness/delegate:26.02.88404");
     }
     if text.contains("://") {
-        return Err(ReferenceProblem::Scheme);
+        return Err("it has a URL scheme; remove it");
     }
     let (name, tag, digest) = split(text);
     let (registry, path) = match name.split_once('/') {
@@ -206,7 +174,7 @@ fn parse(text: &str) -> Result<ImageReference, ReferenceProblem> {
         _ => (DEFAULT_REGISTRY, name),
     };
     if !registry_is_valid(registry) {
-        return Err(ReferenceProblem::Registry);
+        return Err("its registry is not a host name with an optional port");
     }
     let path = if registry == DEFAULT_REGISTRY && !path.contains('/') {
         format!("{OFFICIAL_PREFIX}{path}")
@@ -215,10 +183,12 @@ fn parse(text: &str) -> Result<ImageReference, ReferenceProblem> {
     };
     check_path(&path)?;
     if !tag.is_none_or(tag_is_valid) {
-        return Err(ReferenceProblem::Tag);
+        return Err("its tag may have up to 128 letters, digits, _ . and -, and must not start with . or -");
     }
     if !digest.is_none_or(digest_is_valid) {
-        return Err(ReferenceProblem::Digest);
+        return Err(
+            "its digest is not sha256: and 64 lower-case hex digits (or sha384: and 96, sha512: and 128)",
+        );
     }
     Ok(ImageReference {
         written: text.to_owned(),
@@ -261,17 +231,17 @@ fn port_is_valid(port: &str) -> bool {
     port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-fn check_path(path: &str) -> Result<(), ReferenceProblem> {
+fn check_path(path: &str) -> Result<(), &'static str> {
     if path.len() > MAX_PATH {
-        return Err(ReferenceProblem::PathTooLong);
+        return Err("its path is longer than 255 characters");
     }
     if path.split('/').all(component_is_valid) {
         return Ok(());
     }
     if path.to_ascii_lowercase().split('/').all(component_is_valid) {
-        return Err(ReferenceProblem::Capitals);
+        return Err("its path has capital letters; it must be lower-case");
     }
-    Err(ReferenceProblem::Path)
+    Err("its path may have lower-case letters and digits, joined by single . _ / or by __ or dashes")
 }
 
 fn component_is_valid(component: &str) -> bool {

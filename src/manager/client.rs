@@ -19,7 +19,6 @@ use super::source::ImageSource;
 use super::token::{Claims, LIFETIME, may_be_sent};
 use super::transport_error::transport;
 use crate::image::ImageReference;
-use crate::net::client::ClientError;
 use crate::net::{jittered, redirected_to};
 use crate::sync::lock;
 
@@ -64,10 +63,10 @@ impl HttpManager {
     ///
     /// # Errors
     /// The certificates or the client as a whole are unusable, or the URL is invalid, which the settings prevent.
-    pub fn new(config: ManagerConfig) -> Result<Self, ClientError> {
-        let base =
-            Url::parse(&config.manager.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
-        let client = config.egress.client(base.as_str(), config.timing.connect)?;
+    pub fn new(config: ManagerConfig) -> Result<Self, String> {
+        let url = &config.manager.base_url;
+        let client = config.egress.client(url, config.timing.connect)?;
+        let base = Url::parse(url).map_err(|error| error.to_string())?;
         Ok(Self {
             client,
             base,

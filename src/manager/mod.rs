@@ -11,7 +11,6 @@ pub mod token;
 mod transport_error;
 mod upgrader_image;
 
-pub use crate::net::client::ClientError;
 pub use crate::net::dns::Resolver;
 pub use client::HttpManager;
 pub use client_config::{ManagerConfig, ManagerSettings, Timing};

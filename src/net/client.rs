@@ -49,52 +49,30 @@ pub struct ProxySettings {
     pub login: Option<(String, Secret)>,
 }
 
-/// The configuration error that prevents the creation of a client, which only its use shows. No message quotes a value that may contain a password.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// A file disappeared after the settings were read.
-    #[error("{variable}: cannot open {path}: {error}")]
-    File {
-        /// The variable that names the file.
-        variable: &'static str,
-        /// The path of the file.
-        path: String,
-        /// The error from the system.
-        error: io::Error,
-    },
-    /// The proxy's address or login is unusable.
-    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
-    Proxy(String),
-    /// The additional certificates are unusable.
-    #[error("CA_BUNDLE: {0}; expected one or more certificates in PEM format")]
-    CaBundle(String),
-    /// The client's certificate or key is unusable.
-    #[error("CLIENT_CERT, CLIENT_KEY: {0}; expected a certificate chain and its private key in PEM format")]
-    Identity(String),
-    /// The client could not be created, most often because the system has no CA certificates.
-    #[error(
-        "cannot set up the HTTPS client: {0}; if CA certificates are missing, install them (ca-certificates), or set \
-         SSL_CERT_FILE to a file of them or CA_BUNDLE to the server's own"
-    )]
-    Client(String),
-}
-
 impl Egress {
     /// Creates a client for this URL, without redirects. `connect` is the time limit for a connection, including TLS.
     ///
     /// # Errors
     /// A file disappeared, the proxy or the system's certificates cannot be used, or the URL is invalid, which the settings
-    /// prevent.
-    pub fn client(&self, url: &str, connect: Duration) -> Result<Client, ClientError> {
+    /// prevent. No message quotes a value that may contain a password.
+    pub fn client(&self, url: &str, connect: Duration) -> Result<Client, String> {
         // For clients without their own TLS configuration, such as those of the tests. An error means that a provider is
         // already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let broken = |reason: &str| ClientError::Client(one_line(reason, MAX_SHOWN));
+        let broken = |reason: &str| {
+            format!(
+                "cannot set up the HTTPS client: {}; if CA certificates are missing, install them (ca-certificates), or set \
+                 SSL_CERT_FILE to a file of them or CA_BUNDLE to the server's own",
+                one_line(reason, MAX_SHOWN)
+            )
+        };
         let url = Url::parse(url).map_err(|error| broken(&error.to_string()))?;
         let mut authorities = Vec::new();
         if let Some(path) = &self.ca_bundle {
             let bundle = opened("CA_BUNDLE", path, certificates::read_bundle(path))?;
-            authorities = certificates::authorities(&bundle).map_err(ClientError::CaBundle)?;
+            authorities = certificates::authorities(&bundle).map_err(|problem| {
+                format!("CA_BUNDLE: {problem}; expected one or more certificates in PEM format")
+            })?;
         }
         let identity = self.identity()?;
         let is_plain = |proxy: &ProxySettings| proxy.url.starts_with("http://");
@@ -120,7 +98,7 @@ impl Egress {
             .map_err(|error| broken(&without_request(&error.without_url())))
     }
 
-    fn identity(&self) -> Result<Option<CertifiedKey>, ClientError> {
+    fn identity(&self) -> Result<Option<CertifiedKey>, String> {
         let Some((certificate, key)) = &self.client_identity else {
             return Ok(None);
         };
@@ -128,17 +106,20 @@ impl Egress {
         let key = opened("CLIENT_KEY", key, fs::read(key))?;
         let identity = certificates::chain(&chain)
             .and_then(|chain| certificates::identity(chain, certificates::signing_key(&key)?, "CLIENT_CERT"));
-        identity.map(Some).map_err(ClientError::Identity)
+        identity.map(Some).map_err(|problem| {
+            format!("CLIENT_CERT, CLIENT_KEY: {problem}; expected a certificate chain and its private key in PEM format")
+        })
     }
 
-    fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, ClientError> {
-        let problem = |error: reqwest::Error| ClientError::Proxy(error.without_url().to_string());
-        let mut proxy = Proxy::all(&settings.url).map_err(problem)?;
+    fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, String> {
+        let problem = |reason: &str| format!("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {reason}");
+        let mut proxy =
+            Proxy::all(&settings.url).map_err(|error| problem(&error.without_url().to_string()))?;
         if let Some((user, password)) = &settings.login {
             // reqwest would put the login into a URL, which would turn %41 in a password into A.
             let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
             let mut login = HeaderValue::try_from(format!("Basic {login}"))
-                .map_err(|_| ClientError::Proxy("its login does not fit into a header".to_owned()))?;
+                .map_err(|_| problem("its login does not fit into a header"))?;
             login.set_sensitive(true);
             proxy = proxy.custom_http_auth(login);
         }
@@ -146,10 +127,6 @@ impl Egress {
     }
 }
 
-fn opened(variable: &'static str, path: &Path, content: io::Result<Vec<u8>>) -> Result<Vec<u8>, ClientError> {
-    content.map_err(|error| ClientError::File {
-        variable,
-        path: path.display().to_string(),
-        error,
-    })
+fn opened(variable: &str, path: &Path, content: io::Result<Vec<u8>>) -> Result<Vec<u8>, String> {
+    content.map_err(|error| format!("{variable}: cannot open {}: {error}", path.display()))
 }

@@ -16,7 +16,6 @@ use crate::image::ImageReference;
 use crate::managed::{Managed, Object};
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::UpgradeRun;
-use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, RememberedImage, Rollout};
 use crate::status::report::none_found;
 
@@ -29,49 +28,17 @@ pub enum OperatorError {
     /// The workloads of an orchestrator could not be observed.
     #[error("{0}")]
     NotObserved(String),
-    /// A workload of an orchestrator is missing or not as expected.
-    #[error("{0}")]
-    Absent(Reason),
     /// `DISABLE_AUTO_UPGRADE`: nothing may be changed.
     #[error(
         "DISABLE_AUTO_UPGRADE=true, so nothing may be changed; run the command with DISABLE_AUTO_UPGRADE=false"
     )]
     HealthOnly,
-    /// The argument names none of the managed delegates.
-    #[error("no managed delegate {container:?}; {}", managed(.delegates, .workload_names))]
-    NoSuchDelegate {
-        /// The argument.
-        container: String,
-        /// The container names of the managed delegates, or their `DELEGATE_NAME`s if it is one.
-        delegates: Vec<String>,
-        /// `UPGRADER_WORKLOAD_NAME`.
-        workload_names: Vec<String>,
-    },
-    /// A replacement is in progress: no container has its name, or a candidate exists.
-    #[error("{0} is being replaced or restored right now; try again when that is done")]
-    InProgress(String),
-    /// No upgrade created it.
-    #[error("nothing to roll back: delegate-upgrader has not upgraded {0}")]
-    NothingBefore(String),
-    /// A rollback cannot itself be rolled back.
-    #[error(
-        "{name} was already rolled back from {from}; to upgrade it to {from} again, run `{}`",
-        command_for("retry", name)
-    )]
-    RolledBack {
-        /// The delegate's container name.
-        name: String,
-        /// The image it was rolled back from.
-        from: String,
-    },
-    /// Its settings cannot be changed.
-    #[error("{name} keeps its settings: {problem}")]
-    CannotReconfigure {
-        /// The delegate's container name.
-        name: String,
-        /// Why.
-        problem: String,
-    },
+    /// There is no such delegate, or no such release.
+    #[error("{0}")]
+    Unknown(String),
+    /// The delegates do not allow it now, or not at all.
+    #[error("{0}")]
+    Refused(String),
     /// All have the settings already.
     #[error("nothing to do: these settings are in force already")]
     NothingToChange,
@@ -83,45 +50,12 @@ pub enum OperatorError {
         /// The release that was asked for.
         release: u64,
     },
-    /// No delegate can be rolled back: each already runs that release or is left alone, or none exists.
-    #[error("no delegate is rolled back: {}", .0.join("; "))]
-    AllStay(Vec<String>),
-    /// The image of that release is unknown, or several have that tag.
-    #[error("{name} has {} {release} that is known here; {}", if *.is_open { "more than one release" } else { "no release" }, listed(.known))]
-    NoSuchRelease {
-        /// The delegate's container name.
-        name: String,
-        /// The release that was asked for.
-        release: String,
-        /// Whether several have that tag.
-        is_open: bool,
-        /// The known releases.
-        known: Vec<String>,
-    },
-    /// The image was removed from the host.
-    #[error("the image {reference} ({image}) is no longer on this host; pull it and try again")]
-    ImageGone {
-        /// Its reference.
-        reference: String,
-        /// Its id.
-        image: ImageId,
-    },
 }
 
-fn managed(delegates: &[String], workload_names: &[String]) -> String {
-    if delegates.is_empty() {
-        none_found(workload_names, &[])
-    } else {
-        format!("managed: {}", delegates.join(", "))
-    }
-}
-
-fn listed(known: &[String]) -> String {
-    if known.is_empty() {
-        "with an audit log (AUDIT_LOG), releases are remembered".to_owned()
-    } else {
-        format!("known: {}", known.join(", "))
-    }
+/// A replacement is in progress: no container has its name, or a candidate exists.
+pub(super) fn in_progress(name: &str) -> OperatorError {
+    let text = format!("{name} is being replaced or restored right now; try again when that is done");
+    OperatorError::Refused(text)
 }
 
 /// The image of a rollback, with its id if it is on the host.
@@ -153,7 +87,7 @@ async fn rollback_target<E: Engine>(
         Found::Service(service) => return Ok((image_before(&service.managed, release, records)?, None)),
     };
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
-        return Err(OperatorError::InProgress(rollout.name.clone()));
+        return Err(in_progress(&rollout.name));
     };
     let from = serving.rolled_back_from.as_ref();
     let from = from.map(|left| left.reference.to_string());
@@ -169,17 +103,16 @@ async fn rollback_target<E: Engine>(
     let is_here = is_here(engine, id.as_str()).await?;
     match reference.reference() {
         Ok(reference) if is_here => Ok((reference.clone(), Some(id))),
-        _ => Err(OperatorError::ImageGone {
-            reference: reference.to_string(),
-            image: id,
-        }),
+        _ => Err(OperatorError::Refused(format!(
+            "the image {reference} ({id}) is no longer on this host; pull it and try again"
+        ))),
     }
 }
 
 /// Checks that no update of it is in progress.
 pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
     if managed.is_in_progress() {
-        return Err(OperatorError::InProgress(managed.name.clone()));
+        return Err(in_progress(&managed.name));
     }
     Ok(())
 }
@@ -207,36 +140,45 @@ fn earlier<T>(
     records: impl IntoIterator<Item = Event>,
     usable: impl Fn(&Release) -> Option<T>,
 ) -> Result<T, OperatorError> {
-    let (name, records) = (name.to_owned(), records.into_iter());
     let Some(release) = release else {
-        return match from {
-            Some(from) => Err(OperatorError::RolledBack { name, from }),
-            None => previous.ok_or(OperatorError::NothingBefore(name)),
+        let text = match (from, previous) {
+            // A rollback cannot itself be rolled back.
+            (Some(from), _) => format!(
+                "{name} was already rolled back from {from}; to upgrade it to {from} again, run `{}`",
+                command_for("retry", name)
+            ),
+            (None, Some(previous)) => return Ok(previous),
+            (None, None) => format!("nothing to roll back: delegate-upgrader has not upgraded {name}"),
         };
+        return Err(OperatorError::Refused(text));
     };
-    let records = records.filter(|event| event.container == name);
-    let history = History::of(&name, Some(present), records.collect());
+    let records = records.into_iter().filter(|event| event.container == name);
+    let history = History::of(name, Some(present), records.collect());
     let mut found: Vec<&Release> = history.served().rev().filter(|it| it.is_named(release)).collect();
     let image = |it: &Release| (it.image.clone(), it.image_id.clone());
     found.dedup_by_key(|it| image(it));
     let serving = history.served().find(|it| it.is_serving).map(image);
     let usable = match found[..] {
         [found] if serving == Some(image(found)) => {
-            let release = found.release;
+            let (name, release) = (name.to_owned(), found.release);
             return Err(OperatorError::AlreadyThere { name, release });
         }
         [found] => usable(found),
         _ => None,
     };
-    usable.ok_or_else(|| OperatorError::NoSuchRelease {
-        name,
-        release: release.to_owned(),
-        is_open: found.len() > 1,
-        known: history
-            .served()
-            .filter(|it| !it.is_serving)
-            .map(|it| format!("{} ({})", it.release, it.image))
-            .collect(),
+    usable.ok_or_else(|| {
+        let found = match found[..] {
+            [] | [_] => "no release",
+            _ => "more than one release",
+        };
+        let others = history.served().filter(|it| !it.is_serving);
+        let others = others.map(|it| format!("{} ({})", it.release, it.image));
+        let known = match others.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "with an audit log (AUDIT_LOG), releases are remembered".to_owned(),
+            known => format!("known: {known}"),
+        };
+        let text = format!("{name} has {found} {release} that is known here; {known}");
+        OperatorError::Unknown(text)
     })
 }
 
@@ -276,7 +218,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.may_change().await?;
         let key = match self.find(container, &observed.rollouts)? {
             Found::Container(rollout) if rollout.serving.is_none() => {
-                return Err(OperatorError::InProgress(rollout.name.clone()));
+                return Err(in_progress(&rollout.name));
             }
             Found::Container(rollout) => rollout.name.clone(),
             Found::Service(Object { managed, .. }) => {
@@ -355,7 +297,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 &self.observer.other_workloads(),
             );
             others.extend(others.is_empty().then_some(none));
-            return Err(OperatorError::AllStay(others));
+            let text = format!("no delegate is rolled back: {}", others.join("; "));
+            return Err(OperatorError::Refused(text));
         }
         let run = run_back(all, request, now);
         self.start(run, &rollouts);
@@ -416,10 +359,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         given: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> OperatorError {
-        OperatorError::NoSuchDelegate {
-            container: given.to_owned(),
-            delegates: known.into_iter().map(str::to_owned).collect(),
-            workload_names: self.settings.scope.workload_names.clone(),
-        }
+        let known = match known.into_iter().collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none_found(&self.settings.scope.workload_names, &[]),
+            known => format!("managed: {known}"),
+        };
+        OperatorError::Unknown(format!("no managed delegate {given:?}; {known}"))
     }
 }

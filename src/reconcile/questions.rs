@@ -13,6 +13,7 @@ use tracing::debug;
 
 use crate::alerts::Firing;
 use crate::container::ImageId;
+use crate::container::json::text_at;
 use crate::engine::{Engine, EngineError};
 use crate::image::ImageReference;
 use crate::manager::{ManagerError, Query, UpgraderImage};
@@ -195,7 +196,11 @@ async fn newer_digest<E: Engine>(
     reference: &ImageReference,
     running: &ImageId,
 ) -> Result<Option<String>, Reason> {
-    let digest = engine.registry_digest(reference).await;
+    let answer = engine.distribution(reference).await;
+    let digest = answer.and_then(|answer| match text_at(&answer, "/Descriptor/digest") {
+        "" => Err(EngineError::Malformed(format!("no digest for {reference}"))),
+        digest => Ok(digest.to_owned()),
+    });
     let digest = digest.map_err(|error| digest_unknown(reference, &error))?;
     let image = match engine.inspect_image(running.as_str()).await {
         // A pull of the moved tag may have removed the running image.

@@ -3,6 +3,7 @@
 mod of_orchestrators;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -10,7 +11,7 @@ use chrono::{DateTime, Utc};
 use super::Reconciler;
 use super::controller::Controller as _;
 use super::observation::Observed;
-use super::operator::{Found, OperatorError};
+use super::operator::{Found, OperatorError, in_progress};
 use super::upgrade_run::UpgradeRun;
 use crate::container::{ImageId, Inspected, Request, compose};
 use crate::document::{IDENTITY, NewSettings};
@@ -211,7 +212,7 @@ fn changeable(rollout: &Rollout) -> Result<&Member, OperatorError> {
         return Err(cannot(name, &reason));
     }
     let serving = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none());
-    serving.ok_or_else(|| OperatorError::InProgress(name.clone()))
+    serving.ok_or_else(|| in_progress(name))
 }
 
 /// The settings for which a delegate has other values.
@@ -227,9 +228,8 @@ fn missing_in(name: &str, settings: &NewSettings, present: &Inspected) -> Result
     Ok(missing)
 }
 
-fn cannot(name: &str, problem: &dyn ToString) -> OperatorError {
-    let (name, problem) = (name.to_owned(), problem.to_string());
-    OperatorError::CannotReconfigure { name, problem }
+fn cannot(name: &str, problem: &dyn Display) -> OperatorError {
+    OperatorError::Refused(format!("{name} keeps its settings: {problem}"))
 }
 
 /// The tool that made the container, and its file that still has the former settings.

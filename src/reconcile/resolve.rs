@@ -13,7 +13,7 @@ use crate::image::{
 use crate::managed::pinned;
 use crate::manager::Query;
 use crate::rollout::reason::Reason;
-use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
+use crate::rollout::wanted::{not_asked, not_comparable, up_to_date, wanted};
 
 /// The search for the image that one delegate should run.
 #[derive(Debug)]
@@ -208,7 +208,6 @@ fn found(
     let current = image
         .reference()
         .map_err(|problem| not_comparable(image, problem.to_string()))?;
-    let fixed = |reference| Ok(Ok(TargetImage::new(reference, false, None)));
     let target = match answered {
         (_, Answer::Published(Ok(published))) => resolve(published, current, settings),
         (_, Answer::Upgrader(Some(Ok(published)))) => resolve_upgrader(published, current, settings),
@@ -222,39 +221,27 @@ fn found(
             return Err(reason.clone());
         }
         (Question::IsCurrent { reference, .. }, Answer::IsCurrent(Ok(Some(digest)))) => {
-            return Ok(Ok(TargetImage::new(
-                reference.clone(),
-                true,
-                Some(digest.clone()),
-            )));
+            let (reference, digest) = (reference.clone(), Some(digest.clone()));
+            return Ok(Ok(TargetImage::new(reference, true, digest)));
         }
         (_, Answer::IsCurrent(Ok(_))) => return Err(up_to_date(image)),
         (Question::Distribution(reference), Answer::Distribution(Ok(distribution))) => {
-            return fixed(pinned(
-                image,
-                reference,
-                distribution,
-                platforms.unwrap_or_default(),
-            )?);
+            let pinned = pinned(image, reference, distribution, platforms.unwrap_or_default())?;
+            return Ok(Ok(TargetImage::new(pinned, false, None)));
         }
         _ => Target::Unresolvable("an answer to another question".to_owned()),
     };
-    match (wanted(target, image)?, id) {
-        (Wanted::Image(reference), Some(_)) => fixed(reference),
-        // The image that was loaded under the tag is the wanted one.
-        (Wanted::Digest(reference), Some(_)) if settings.pull == Pull::Never => {
-            Ok(Ok(TargetImage::new(reference, true, None)))
+    let (reference, is_mutable) = wanted(target, image)?;
+    Ok(match id {
+        None if is_mutable || platforms.is_some() || is_mutable_tag(&reference) => {
+            Err(Question::Distribution(reference))
         }
         // A mutable tag stays the same reference; only the registry knows whether the image is the same.
-        (Wanted::Digest(reference), Some(running)) => {
+        Some(running) if is_mutable && settings.pull != Pull::Never => {
             let running = running.clone();
-            Ok(Err(Question::IsCurrent { reference, running }))
+            Err(Question::IsCurrent { reference, running })
         }
-        (Wanted::Image(reference), None) if platforms.is_none() && !is_mutable_tag(&reference) => {
-            fixed(reference)
-        }
-        (Wanted::Image(reference) | Wanted::Digest(reference), None) => {
-            Ok(Err(Question::Distribution(reference)))
-        }
-    }
+        // If nothing is pulled, the image that was loaded under a mutable tag is the wanted one.
+        _ => Ok(TargetImage::new(reference, is_mutable, None)),
+    })
 }

@@ -137,7 +137,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         let observed = self.observe().await;
         observed.map_err(|error| OperatorError::NotObserved(error.to_string()))?;
         let absent = self.driver.found.absent.first();
-        absent.map_or(Ok(()), |(_, reason)| Err(OperatorError::Absent(reason.clone())))
+        let refused = |(_, reason): &(_, Reason)| Err(OperatorError::Refused(reason.to_string()));
+        absent.map_or(Ok(()), refused)
     }
 }
 

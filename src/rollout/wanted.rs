@@ -3,23 +3,15 @@
 use crate::image::{ImageName, ImageReference, Target};
 use crate::rollout::reason::Reason;
 
-/// The image that should replace the current one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// This one.
-    Image(ImageReference),
-    /// The same reference, if its registry now has another image for it.
-    Digest(ImageReference),
-}
-
-/// Compares the resolved target with `image`, which a workload runs now.
+/// The image that should replace `image`, which a workload runs now, and whether that is the same reference, which counts
+/// only if its registry now has another image for it.
 ///
 /// # Errors
 /// Why it keeps its image.
-pub(crate) fn wanted(target: Target, image: &ImageName) -> Result<Wanted, Reason> {
+pub(crate) fn wanted(target: Target, image: &ImageName) -> Result<(ImageReference, bool), Reason> {
     Err(match target {
-        Target::Replace(reference) => return Ok(Wanted::Image(reference)),
-        Target::CheckDigest(reference) => return Ok(Wanted::Digest(reference)),
+        Target::Replace(reference) => return Ok((reference, false)),
+        Target::CheckDigest(reference) => return Ok((reference, true)),
         Target::Current => up_to_date(image),
         Target::HeldBack(image, max) => Reason::HeldBack {
             image: image.to_string(),

@@ -36,10 +36,7 @@ fn resolver(scripts: &[Script], lines: &str, hosts: &str) -> (Resolver, TempDir)
 
 async fn found(scripts: &[Script], lines: &str, hosts: &str, name: &str) -> Result<Vec<String>, String> {
     let (resolver, _files) = resolver(scripts, lines, hosts);
-    let found = resolver
-        .addresses(name)
-        .await
-        .map_err(|error| error.to_string())?;
+    let found = resolver.addresses(name).await?;
     Ok(found.iter().map(IpAddr::to_string).collect())
 }
 
@@ -128,9 +125,9 @@ async fn reports_what_each_server_answered() {
     }
     // Nothing listens: no port is open there.
     let (resolver, _files) = resolver(&[], "nameserver 127.0.0.1", "");
-    let said = resolver.addresses(NAME).await.unwrap_err().to_string();
+    let said = resolver.addresses(NAME).await.unwrap_err();
     assert!(said.contains("127.0.0.1: ") && said.contains("refused"), "{said}");
-    let said = resolver.addresses("a..b").await.unwrap_err().to_string();
+    let said = resolver.addresses("a..b").await.unwrap_err();
     assert!(said.contains("a..b is not a name"), "{said}");
 }
 

@@ -446,12 +446,4 @@ impl Engine for DockerEngine {
             other => other.map(|_| ()),
         }
     }
-
-    async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
-        let answer = self.distribution(reference).await?;
-        match text_at(&answer, "/Descriptor/digest") {
-            "" => Err(EngineError::Malformed(format!("no digest for {reference}"))),
-            digest => Ok(digest.to_owned()),
-        }
-    }
 }

@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 use tower::service_fn;
 
 use crate::engine::EngineHost;
-use crate::net::dns::{Resolver, Unresolved};
+use crate::net::dns::Resolver;
 use crate::net::{self, tls};
 
 /// After this time without data, the kernel asks over TCP whether the engine's host is still there.
@@ -48,7 +48,7 @@ pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
             };
             let resolver = service_fn(async |name: Name| {
                 let found = Resolver::default().addresses(name.as_str()).await?;
-                Ok::<_, Unresolved>(found.into_iter().map(|ip| SocketAddr::new(ip, 0)))
+                Ok::<_, String>(found.into_iter().map(|ip| SocketAddr::new(ip, 0)))
             });
             let mut tcp = HttpConnector::new_with_resolver(resolver);
             tcp.enforce_http(false);

@@ -39,14 +39,6 @@ pub struct Resolver {
     port: u16,
 }
 
-/// Why a name could not be resolved: the answer of each server.
-#[derive(Debug, thiserror::Error)]
-#[error("no address of {name}: {said}")]
-pub struct Unresolved {
-    name: String,
-    said: String,
-}
-
 impl Default for Resolver {
     fn default() -> Self {
         Self::with_files("/etc/resolv.conf", "/etc/hosts", 53)
@@ -63,8 +55,9 @@ impl Resolver {
         }
     }
 
-    /// Returns the addresses of a name from the hosts file, or else from the name servers.
-    pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
+    /// Returns the addresses of a name from the hosts file, or else from the name servers. The error has the answer of
+    /// each server.
+    pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, String> {
         let listed = system::listed(&self.hosts, name);
         if !listed.is_empty() {
             return Ok(listed);
@@ -87,10 +80,7 @@ impl Resolver {
                 Err(words) => said.extend(words),
             }
         }
-        Err(Unresolved {
-            name: name.to_owned(),
-            said: said.join(", "),
-        })
+        Err(format!("no address of {name}: {}", said.join(", ")))
     }
 }
 

@@ -240,7 +240,7 @@ async fn pull<E: Engine>(
     };
     let failed = |error: &EngineError| refused(error.explain(reference.registry()), error.retry());
     let known = |image: Result<Value, EngineError>| match image {
-        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => Ok(None),
+        Err(error) if matches!(error, EngineError::NotFound(_)) || error.is_not_permitted() => Ok(None),
         image => image.map(Some),
     };
     let running = known(before.running)?.unwrap_or_default();
@@ -303,7 +303,7 @@ async fn pull<E: Engine>(
             let nothing = || refused("no such image after the pull".to_owned(), Retry::Never);
             return Err(pulled.as_ref().err().map_or_else(nothing, failed));
         }
-        Err(error) if is_refused_for_good(&error) => {
+        Err(error) if error.is_not_permitted() => {
             let error = pulled.err().unwrap_or(error);
             return Err(failed(&error));
         }
@@ -324,15 +324,4 @@ async fn pull<E: Engine>(
         debug!(image = %reference, %error, "the pull reported an error, but the image is there");
     }
     checked_id(&image)
-}
-
-/// Whether a socket proxy refused the call, so that repeating it would not help.
-fn is_refused_for_good(error: &EngineError) -> bool {
-    matches!(
-        error,
-        EngineError::Refused {
-            status: 401 | 403 | 405,
-            ..
-        }
-    )
 }

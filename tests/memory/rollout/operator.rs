@@ -100,7 +100,8 @@ async fn refuses_an_impossible_rollback_before_anything_is_touched() {
     let id = host.run("dd");
     let before = image_id(&host);
     let nothing = rolled_back(&host, "dd").await.unwrap_err();
-    assert_eq!(nothing, OperatorError::NothingBefore("dd".to_owned()));
+    let text = "nothing to roll back: delegate-upgrader has not upgraded dd";
+    assert_eq!(nothing, OperatorError::Refused(text.to_owned()));
     // By id as well as by name.
     assert_eq!(rolled_back(&host, id.short()).await.unwrap_err(), nothing);
     let unknown = rolled_back(&host, "ee").await.unwrap_err();
@@ -110,7 +111,10 @@ async fn refuses_an_impossible_rollback_before_anything_is_touched() {
     host.once(NEW).await;
     rolled_back(&host, "dd").await.unwrap();
     let twice = rolled_back(&host, "dd").await.unwrap_err();
-    assert!(matches!(twice, OperatorError::RolledBack { .. }), "{twice}");
+    let text = format!(
+        "dd was already rolled back from {NEW}; to upgrade it to {NEW} again, run `delegate-upgrader retry dd`"
+    );
+    assert_eq!(twice, OperatorError::Refused(text));
 
     retried(&host, "dd").await.unwrap();
     host.twin.remove_image(before.as_str().unwrap());
@@ -280,5 +284,6 @@ async fn retry_reports_replacement_in_progress() {
     drop(first);
     let mut retry = host.upgrader(NEW);
     let error = retry.retry("dd", Request::default()).await.unwrap_err();
-    assert!(matches!(error, OperatorError::InProgress(_)), "{error}");
+    let text = "dd is being replaced or restored right now; try again when that is done";
+    assert_eq!(error, OperatorError::Refused(text.to_owned()));
 }

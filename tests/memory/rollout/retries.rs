@@ -165,6 +165,6 @@ async fn pull_policy_never_uses_the_image_loaded_under_a_tag() {
         let report = host.once(LATEST).await;
         let is_loaded = host.find("dd").id != delegate;
         assert_eq!(is_loaded, policy == Pull::Never, "{}", row(&report, "dd").message);
-        assert_eq!(host.count(Operation::RegistryDigest).min(1), asked, "{policy}");
+        assert_eq!(host.count(Operation::Distribution).min(1), asked, "{policy}");
     }
 }

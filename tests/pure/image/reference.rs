@@ -1,6 +1,6 @@
 //! References: which are read, which are refused, and which are the same.
 
-use delegate_upgrader::image::{ImageReference, ReferenceProblem, TargetSettings, manager_reference};
+use delegate_upgrader::image::{ImageReference, TargetSettings, manager_reference};
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -106,64 +106,75 @@ fn the_short_form_of_a_reference_omits_docker_defaults() {
 
 #[test]
 fn an_invalid_reference_is_refused_with_the_reason() {
-    use ReferenceProblem as P;
+    const EMPTY: &str = "it is empty";
+    const IMAGE_ID: &str =
+        "it is the id of a local image; name a repository, as in harness/delegate:26.02.88404";
+    const SCHEME: &str = "it has a URL scheme; remove it";
+    const REGISTRY: &str = "its registry is not a host name with an optional port";
+    const CAPITALS: &str = "its path has capital letters; it must be lower-case";
+    const PATH_TOO_LONG: &str = "its path is longer than 255 characters";
+    const PATH: &str =
+        "its path may have lower-case letters and digits, joined by single . _ / or by __ or dashes";
+    const TAG: &str = "its tag may have up to 128 letters, digits, _ . and -, and must not start with . or -";
+    const BAD_DIGEST: &str =
+        "its digest is not sha256: and 64 lower-case hex digits (or sha384: and 96, sha512: and 128)";
     let hex = DIGEST.trim_start_matches("sha256:");
     let upper_digest = format!("d@sha256:{}", hex.to_uppercase());
     for (text, problem) in [
-        ("", P::Empty),
-        (DIGEST, P::ImageId),
-        ("sha256:0123456789ab", P::ImageId),
-        (hex, P::ImageId),
-        ("https://registry.corp/d", P::Scheme),
-        ("Nginx", P::Capitals),
-        ("registry.corp/Delegate", P::Capitals),
-        (" ", P::Path),
-        ("a b", P::Path),
-        (" nginx", P::Path),
-        ("nginx\n", P::Path),
-        ("a/../b", P::Path),
-        ("a..b", P::Path),
-        ("../etc/passwd", P::Registry),
-        ("a//b", P::Path),
-        ("/a", P::Path),
-        ("a/", P::Path),
-        ("a._b", P::Path),
-        ("a___b", P::Path),
-        ("-a", P::Path),
-        ("a-", P::Path),
-        ("nginx\u{0}", P::Path),
-        ("nginx\u{1b}[2J", P::Path),
-        ("nginх", P::Path), // a Cyrillic letter at the end
-        ("a?b=c", P::Path),
-        ("a%2fb", P::Path),
-        (":tag", P::Path),
-        ("@", P::Path),
-        ("a:", P::Tag),
-        ("a:-b", P::Tag),
-        ("a:.b", P::Tag),
-        ("a:b c", P::Tag),
-        ("a:b\r\n", P::Tag),
-        ("a:b\r\nX-Evil: 1", P::Path),
-        ("a:b:c", P::Path),
-        (&format!("a:{}", "t".repeat(129)), P::Tag),
-        ("a@", P::Digest),
-        ("a@sha256:12", P::Digest),
-        ("a@md5:0123456789abcdef0123456789abcdef", P::Digest),
-        (&upper_digest, P::Digest),
-        (&format!("a@{DIGEST}@{DIGEST}"), P::Digest),
-        ("host:port/a", P::Registry),
-        ("host:/a", P::Registry),
-        ("host:0/a", P::Registry),
-        ("host:65536/a", P::Registry),
-        ("host:+80/a", P::Registry),
-        ("-host.corp/a", P::Registry),
-        ("host..corp/a", P::Registry),
-        ("[::1/a", P::Registry),
-        ("[zz:]/a", P::Registry),
-        ("us er@host:1/a", P::Path),
-        (&"a/".repeat(200), P::PathTooLong),
-        (&"a".repeat(1 << 20), P::PathTooLong),
-        (&format!("{}.corp/a", "h".repeat(300)), P::Registry),
+        ("", EMPTY),
+        (DIGEST, IMAGE_ID),
+        ("sha256:0123456789ab", IMAGE_ID),
+        (hex, IMAGE_ID),
+        ("https://registry.corp/d", SCHEME),
+        ("Nginx", CAPITALS),
+        ("registry.corp/Delegate", CAPITALS),
+        (" ", PATH),
+        ("a b", PATH),
+        (" nginx", PATH),
+        ("nginx\n", PATH),
+        ("a/../b", PATH),
+        ("a..b", PATH),
+        ("../etc/passwd", REGISTRY),
+        ("a//b", PATH),
+        ("/a", PATH),
+        ("a/", PATH),
+        ("a._b", PATH),
+        ("a___b", PATH),
+        ("-a", PATH),
+        ("a-", PATH),
+        ("nginx\u{0}", PATH),
+        ("nginx\u{1b}[2J", PATH),
+        ("nginх", PATH), // a Cyrillic letter at the end
+        ("a?b=c", PATH),
+        ("a%2fb", PATH),
+        (":tag", PATH),
+        ("@", PATH),
+        ("a:", TAG),
+        ("a:-b", TAG),
+        ("a:.b", TAG),
+        ("a:b c", TAG),
+        ("a:b\r\n", TAG),
+        ("a:b\r\nX-Evil: 1", PATH),
+        ("a:b:c", PATH),
+        (&format!("a:{}", "t".repeat(129)), TAG),
+        ("a@", BAD_DIGEST),
+        ("a@sha256:12", BAD_DIGEST),
+        ("a@md5:0123456789abcdef0123456789abcdef", BAD_DIGEST),
+        (&upper_digest, BAD_DIGEST),
+        (&format!("a@{DIGEST}@{DIGEST}"), BAD_DIGEST),
+        ("host:port/a", REGISTRY),
+        ("host:/a", REGISTRY),
+        ("host:0/a", REGISTRY),
+        ("host:65536/a", REGISTRY),
+        ("host:+80/a", REGISTRY),
+        ("-host.corp/a", REGISTRY),
+        ("host..corp/a", REGISTRY),
+        ("[::1/a", REGISTRY),
+        ("[zz:]/a", REGISTRY),
+        ("us er@host:1/a", PATH),
+        (&"a/".repeat(200), PATH_TOO_LONG),
+        (&"a".repeat(1 << 20), PATH_TOO_LONG),
+        (&format!("{}.corp/a", "h".repeat(300)), REGISTRY),
     ] {
         let refused = text.parse::<ImageReference>().map_err(|error| error.problem);
         assert_eq!(refused, Err(problem), "{text:.80?}");

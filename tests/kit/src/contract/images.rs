@@ -41,7 +41,7 @@ pub async fn a_failed_pull_is_an_error_and_leaves_the_image<L: Lab>(lab: &L) {
         .await
         .expect_err("there is no registry");
     lab.engine()
-        .registry_digest(&reference)
+        .distribution(&reference)
         .await
         .expect_err("there is no registry");
     assert_eq!(image_id_of(lab, &name).await, before);

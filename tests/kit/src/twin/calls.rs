@@ -62,7 +62,7 @@ pub enum Operation {
     Watch,
     Remove,
     RemoveImage,
-    RegistryDigest,
+    Distribution,
 }
 
 impl Operation {
@@ -82,7 +82,7 @@ impl Operation {
                 | Self::MemoryUsage
                 | Self::CopiedFiles
                 | Self::Watch
-                | Self::RegistryDigest
+                | Self::Distribution
         )
     }
 }

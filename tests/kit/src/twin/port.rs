@@ -8,7 +8,7 @@ use delegate_upgrader::container::{
 };
 use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, Happening, PullProgress, Storage, Volume};
 use delegate_upgrader::image::ImageReference;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Twin;
@@ -487,10 +487,11 @@ impl Engine for Twin {
         }
     }
 
-    async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
+    async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
         let name = reference.to_string();
-        self.call(Operation::RegistryDigest, &name, String::new(), |state| {
-            state.images.offered(&name).map(images::digest)
+        self.call(Operation::Distribution, &name, String::new(), |state| {
+            let digest = state.images.offered(&name).map(images::digest)?;
+            Ok(json!({"Descriptor": {"digest": digest}}))
         })
         .await
     }
