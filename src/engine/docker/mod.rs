@@ -46,7 +46,7 @@ const READ: Duration = Duration::from_secs(10);
 const WRITE: Duration = Duration::from_secs(60);
 /// The limit for calls that make the engine contact a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
-/// The longest wait for a stop. The engine completes the stop by itself.
+/// The longest wait for a stop, once it is sent. The engine completes the stop by itself.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit for reading a container's log. It is short because a replacement waits for this evidence.
 const LOGS: Duration = Duration::from_secs(2);

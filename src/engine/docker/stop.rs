@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, RestartContainerOptions, StopContainerOptions};
-use tokio::time::timeout;
 
+use super::transport::once_sent;
 use super::{DockerEngine, STOP_WAIT, checked_id};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
@@ -25,7 +25,7 @@ impl DockerEngine {
         self.command(call, |docker| async move {
             let stopped = docker.stop_container(name, Some(options));
             // The engine then completes the stop by itself.
-            timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
+            once_sent(stopped, STOP_WAIT).await.unwrap_or(Ok(()))
         })
         .await
     }
@@ -49,7 +49,7 @@ impl DockerEngine {
         self.command(call, |docker| async move {
             let restarted = docker.restart_container(name, Some(options));
             // The engine then completes the restart by itself.
-            timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
+            once_sent(restarted, STOP_WAIT).await.unwrap_or(Ok(()))
         })
         .await
     }

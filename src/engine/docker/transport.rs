@@ -1,6 +1,7 @@
 //! The connections to an engine.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,9 @@ use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
-use tower::service_fn;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tower::{Service as _, service_fn};
 
 use crate::engine::EngineHost;
 use crate::net::dns::Resolver;
@@ -29,6 +32,25 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) type Transport =
     Arc<dyn Fn(BollardRequest) -> BoxFuture<'static, Result<Response<Incoming>, Error>> + Send + Sync>;
 
+tokio::task_local! {
+    /// Notified once the connection of this task's request is established.
+    static CONNECTED: Arc<Notify>;
+}
+
+fn note_connection() {
+    let _ = CONNECTED.try_with(|connected| connected.notify_one());
+}
+
+/// Waits for the answer to a call, but no longer than this after its connection was established: by then the request is on its way.
+pub(super) async fn once_sent<T>(call: impl Future<Output = T>, wait: Duration) -> Option<T> {
+    let connected = Arc::new(Notify::new());
+    let mut call = pin!(CONNECTED.scope(Arc::clone(&connected), call));
+    tokio::select! {
+        answer = &mut call => Some(answer),
+        () = connected.notified() => timeout(wait, call).await.ok(),
+    }
+}
+
 /// Returns the transport to this engine, and the URL that its requests start with. Opens no socket yet. Fails if a TLS file
 /// cannot be used.
 pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
@@ -37,7 +59,12 @@ pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
             let path = path.clone();
             let socket = service_fn(move |_: Uri| {
                 let path = path.clone();
-                async { UnixStream::connect(path).await.map(TokioIo::new) }.boxed()
+                async {
+                    let stream = UnixStream::connect(path).await.map(TokioIo::new);
+                    note_connection();
+                    stream
+                }
+                .boxed()
             });
             (over(socket), "http://docker".to_owned())
         }
@@ -55,10 +82,12 @@ pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
             tcp.set_nodelay(true);
             tcp.set_keepalive(Some(KEEP_ALIVE));
             tcp.set_keepalive_interval(Some(KEEP_ALIVE));
-            (
-                over(HttpsConnector::from((tcp, tls))),
-                format!("{scheme}://{address}"),
-            )
+            let https = HttpsConnector::from((tcp, tls));
+            let connector = service_fn(move |uri: Uri| {
+                let connected = https.clone().call(uri);
+                connected.inspect(|_| note_connection()).boxed()
+            });
+            (over(connector), format!("{scheme}://{address}"))
         }
     })
 }

@@ -48,13 +48,17 @@ pub(crate) fn tls(certificate: &[u8], wants_client_certificate: bool) -> ServerC
 }
 
 /// A server behind TLS that derives its answer from a request's head. Returns its address.
-pub(crate) fn answering(tls: ServerConfig, answer: fn(&[u8]) -> String) -> SocketAddr {
+pub(crate) fn answering(
+    tls: ServerConfig,
+    answer: impl Fn(&[u8]) -> String + Clone + Send + 'static,
+) -> SocketAddr {
     let tls = Arc::new(tls);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
+            let answer = answer.clone();
             // A connection that ended in the middle of a request may stay open in a proxy, and must not hold up the next one.
             std::thread::spawn(move || {
                 let mut stream = StreamOwned::new(connection, stream);
