@@ -66,11 +66,6 @@ impl Reconfigure {
             if label::OURS.contains(&name) || name.contains([',', ' ']) {
                 return Err(format!("--label {name}: not a label that an owner gives"));
             }
-            if [label::ENABLE, label::WATCHTOWER_ENABLE].contains(&name) {
-                return Err(format!(
-                    "--label {name}: an upgrader would leave the delegate alone in the middle of its replacement; recreate it yourself"
-                ));
-            }
             new.labels.insert(name.to_owned(), Some(value.to_owned()));
         }
         if let Some(text) = &self.memory {

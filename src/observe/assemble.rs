@@ -13,6 +13,7 @@ use super::stop_timeout::stop_timeout;
 use super::{Scope, kept_images, labels};
 use crate::container::{
     ACCOUNT_ID_VARIABLE, ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState, compose,
+    label,
 };
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
@@ -111,9 +112,14 @@ pub(super) fn assemble<H: HealthEndpoint>(
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    // The delegate itself takes precedence over containers made from it.
+    // The delegate itself takes precedence over containers made from it, and the old container over its successor: a label of the new
+    // image must not end the replacement in its middle.
     if let Some(part) = parts.iter().min_by_key(|part| (part.is_outline, part.role)) {
-        read_configuration(&mut rollout, &part.container, scope);
+        let is_old = |it: &&Part| {
+            it.role.is_old() && part.container.label(label::REPLACES) == Some(it.container.id().as_str())
+        };
+        let old = parts.iter().find(is_old).unwrap_or(part);
+        read_configuration(&mut rollout, &old.container, scope);
     }
     rollout
 }

@@ -52,11 +52,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// How much memory another container like this one may take, in bytes: its limit, or else its current use.
+    /// How much memory a successor of this one may take, in bytes: its limit, or a higher one that an operator wants, or else its
+    /// current use.
     fn memory_need(&self, rollout: &Rollout, serving: &Member) -> Option<u64> {
         let tracked = self.tracked.get(&rollout.name);
+        let new = self.core.run.intent.new_settings(serving.id.as_str());
+        let wanted = new.and_then(|new| new.memory).map(|limit| limit.memory);
         serving
             .memory_limit
+            .max(wanted.filter(|limit| *limit > 0))
             .or(tracked.and_then(|tracked| tracked.memory_use))
     }
 

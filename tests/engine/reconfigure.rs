@@ -229,11 +229,6 @@ fn a_change_that_cannot_be_kept_is_refused_by_name() {
             "not a label that an owner gives",
         ),
         (
-            &["--label", "io.delegate-upgrader.enable=false"],
-            2,
-            "leave the delegate alone",
-        ),
-        (
             &["--unset", "UPGRADER_TOKEN"],
             2,
             "a setting of delegate-upgrader",

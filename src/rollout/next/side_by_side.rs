@@ -69,9 +69,9 @@ impl At<'_> {
             },
             Row::FormerKeep if is_created && rollout.former_of(candidate).is_none() => {
                 let keep = Step::keep(serving, candidate.reconfigured.as_ref()?);
-                // Without them, only the way back is lost.
+                // Without them, only the way back is lost, unless a copy of the old container may be needed.
                 let is_tried = self.facts.backoffs.of(&keep.key()).is_some();
-                (!is_tried).then_some(Decision::Act(keep))?
+                (!is_tried || serving.vanishes).then_some(Decision::Act(keep))?
             }
             Row::Prepare if is_created && candidate.history.comparison.is_none() => {
                 Decision::Act(Step::prepare(candidate))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::faults::{Way, killed_during, points};
 use super::host::{GROUP, HOUR, Host, NEW, OLD, bad_images, row};
-use kit::twin::{Behaviour, Call, Operation, OperatorAction};
+use kit::twin::{Behaviour, Call, Fault, Operation, OperatorAction};
 
 const OLDER: &str = "harness/delegate:26.01.1";
 const SECRET: &str = "hunter2-hunter2";
@@ -397,4 +397,54 @@ async fn a_command_does_not_take_the_change_of_another_one_for_its_own() {
     let [first, second] = [host.finish(&mut first).await, host.finish(&mut second).await];
     assert_eq!(row(&first, "dd").reason.as_str(), "reconfigured", "{first:?}");
     assert_eq!(row(&second, "dd").reason.as_str(), "create_refused", "{second:?}");
+}
+
+/// The label holds for the next replacement.
+#[tokio::test(start_paused = true)]
+async fn an_opt_out_does_not_end_the_replacement_that_brings_it() {
+    for way in [Way::StartFirst, Way::StopFirst] {
+        let host = way.host();
+        let mut opt_out = NewSettings::default();
+        opt_out
+            .labels
+            .insert(label::ENABLE.to_owned(), Some("false".to_owned()));
+        let mut upgrader = host.upgrader(OLD);
+        upgrader
+            .reconfigure(&dd(), &opt_out, Request::default())
+            .await
+            .unwrap();
+        host.finish(&mut upgrader).await;
+        assert_eq!(host.names(), ["dd", "dd.former"]);
+        assert_eq!(host.reason(NEW).await, "opted_out");
+        assert_eq!(host.find("dd").image, OLD);
+    }
+}
+
+/// The host has memory for another container with the old limit, but not with the new one.
+#[tokio::test(start_paused = true)]
+async fn a_higher_limit_needs_room_beside_the_old_container() {
+    let mut host = Way::StartFirst.host();
+    host.free_memory = Some(5 << 29);
+    let report = reconfigured(&host, &dd()).await.unwrap();
+    assert_eq!(row(&report, "dd").reason.as_str(), "reconfigured", "{report:?}");
+    assert_eq!(host.fewest_working(), 0, "stop-first");
+}
+
+/// Docker removes the old container when it has ended, so only the kept settings are left.
+#[tokio::test(start_paused = true)]
+async fn settings_that_fail_leave_those_of_an_rm_delegate_although_keeping_them_failed_once() {
+    let host = Host::new();
+    host.run_with("dd", |body| {
+        body["HostConfig"] = json!({ "AutoRemove": true, "NetworkMode": "host" });
+    });
+    let (before, ..) = settings(&host);
+    let mut is_first = true;
+    host.fault_where(Fault::ErrBefore, move |call| {
+        let is_it = call.operation == Operation::Create && call.subject == "dd.former";
+        is_it && std::mem::take(&mut is_first)
+    });
+    host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
+    let report = reconfigured(&host, &dd()).await.unwrap();
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
+    assert_eq!(settings(&host).0, before);
 }
