@@ -17,7 +17,7 @@ use crate::container::Inspected;
 use crate::document::NewSettings;
 use crate::host::hold::{Holds, Paused};
 use crate::managed::label::SETTINGS;
-use crate::managed::{Decision, Found, Managed, Object, Orchestrate, Orchestrator, Record, Refusal, Step};
+use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Record, Refusal, Step};
 use crate::rollout::reason::Reason;
 use crate::schedule::until;
 use crate::schedule::wave::Place;
@@ -49,8 +49,8 @@ struct Known {
     was_read: bool,
     /// Since when the API server has refused to show it.
     refused_since: Option<Instant>,
-    /// The revision at which its ReplicaSets were read, and the latest record that they have.
-    recorded: Option<(Option<u64>, Record)>,
+    /// The record of an attempt that someone has undone.
+    undone: Record,
 }
 
 impl Deployments {
@@ -133,7 +133,10 @@ impl Deployments {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };
-        self.restore_record(&mut managed, &document).await;
+        let undone = &self.known(name).undone;
+        if undone.release > managed.record.release {
+            managed.record = undone.clone();
+        }
         if !managed.tasks.are_complete() || managed.is_in_progress() {
             let failing = self.failing(&document).await;
             let failure = managed.tasks.last_failure.take();
@@ -142,28 +145,22 @@ impl Deployments {
         Ok(Ok(Object { managed, document }))
     }
 
-    /// `kubectl rollout undo` also brings back the annotations of that time. The ReplicaSet that was left still has the record of the
-    /// attempt that was undone.
-    async fn restore_record(&mut self, managed: &mut Managed, document: &Value) {
-        let changed = managed.revision.filter(|_| {
-            self.known(&managed.name)
-                .recorded
-                .as_ref()
-                .is_none_or(|(at, _)| *at != managed.revision)
-        });
-        if changed.is_some() {
-            let recorded = match self.replica_sets(document).await {
-                Ok(all) => replica_sets::latest_record(&all, document),
-                Err(Refusal::NotPermitted(_)) => Record::default(),
-                // The next reading asks again.
-                Err(_) => return,
-            };
-            self.known(&managed.name).recorded = Some((managed.revision, recorded));
+    /// Whether someone has undone a later attempt than the recorded one. `kubectl rollout undo` also brings back the annotations of that
+    /// time, but the ReplicaSet that was left still has the later record, which the next reading returns.
+    async fn was_undone(&mut self, Object { managed, document }: &Object) -> bool {
+        let found = match self.replica_sets(document).await {
+            Ok(all) => replica_sets::latest_record(&all, document),
+            Err(error) => {
+                debug!(%error, "cannot list the ReplicaSets; continuing without their records");
+                return false;
+            }
+        };
+        let is_later = found.release > managed.record.release;
+        if is_later {
+            self.read_at = None;
+            self.known(&managed.name).undone = found;
         }
-        let recorded = self.known(&managed.name).recorded.as_ref();
-        if let Some((_, record)) = recorded.filter(|(_, record)| record.release > managed.record.release) {
-            managed.record = record.clone();
-        }
+        is_later
     }
 
     /// Returns why a Deployment could not be read.
@@ -371,6 +368,9 @@ impl Orchestrate for Deployments {
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let Object { managed, document } = object;
         match step {
+            Step::Begin { .. } if self.was_undone(object).await => {
+                return Err(Refusal::Conflict("someone has undone an attempt".to_owned()));
+            }
             Step::RollBack { .. } => self.log_last_lines(object).await,
             Step::NoteRollback { .. } => {
                 let writer = warnings::last_writer(document, &self.settings.container);
