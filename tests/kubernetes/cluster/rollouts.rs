@@ -37,7 +37,7 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
                 .to_owned()
         })
         .collect();
-    assert_eq!(refused, ["pods"]);
+    assert_eq!(refused, ["replicasets", "pods"]);
     assert!(
         run.text.contains("upgraded from") || run.text.contains("runs the published image"),
         "{}",
