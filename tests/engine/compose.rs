@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of};
+use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of, inspect};
 
 /// The version that the lab asked for; otherwise `docker compose`, or `docker-compose` if there is no plugin.
 pub(crate) fn compose_command() -> Command {
@@ -111,10 +111,7 @@ fn compose_still_manages_an_upgraded_delegate() {
     project.compose(&["up", "--detach"]);
     assert_eq!(project.container(), new);
     project.compose(&["stop"]);
-    assert_eq!(
-        docker(&["inspect", "--format", "{{.State.Status}}", &new]),
-        "exited"
-    );
+    assert_eq!(inspect(&new)["State"]["Status"], "exited");
     project.compose(&["start"]);
     assert_eq!(project.state(), "running");
     // One day, the file also names the published image.

@@ -94,10 +94,7 @@ fn compose_still_manages_an_upgrader_that_replaced_itself() {
         project.compose(&["up", "--detach"]);
         assert_eq!((container(&project), project.all()), (new.clone(), new.clone()));
         project.compose(&["stop"]);
-        assert_eq!(
-            docker(&["inspect", "--format", "{{.State.Status}}", &new]),
-            "exited"
-        );
+        assert_eq!(inspect(&new)["State"]["Status"], "exited");
         project.compose(&["start"]);
         eventually("it continues", PATIENCE, || {
             status(&name_of(&new))["report"]["upgrader"]["reason"] == "up_to_date" || way == 1
