@@ -9,7 +9,7 @@ use crate::proxy::Proxy;
 use kit::lab::wire::get;
 use kit::lab::{Daemon, Lab, PATIENCE, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
-/// One second for the upgrader, and five for a busy machine.
+/// For the quickest change: a second for the upgrader, and five for a busy machine. A look in progress delays the others.
 const SOON: Duration = Duration::from_secs(6);
 /// A machine may freeze meanwhile. Without events, the change would show up at the next check, after an hour.
 const LATEST: Duration = Duration::from_secs(60);
