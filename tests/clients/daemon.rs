@@ -133,7 +133,7 @@ async fn an_idle_run_makes_one_call_plus_one_per_delegate() {
             .count()
     };
     let lists = || count("/v1.41/containers/json?all=1");
-    for _ in 0..100 {
+    for _ in 0..1000 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if lists() >= 5 {
             break;

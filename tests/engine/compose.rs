@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of};
+use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of, inspect};
 
 /// The version that the lab asked for; otherwise `docker compose`, or `docker-compose` if there is no plugin.
 pub(crate) fn compose_command() -> Command {
@@ -111,10 +111,7 @@ fn compose_still_manages_an_upgraded_delegate() {
     project.compose(&["up", "--detach"]);
     assert_eq!(project.container(), new);
     project.compose(&["stop"]);
-    assert_eq!(
-        docker(&["inspect", "--format", "{{.State.Status}}", &new]),
-        "exited"
-    );
+    assert_eq!(inspect(&new)["State"]["Status"], "exited");
     project.compose(&["start"]);
     assert_eq!(project.state(), "running");
     // One day, the file also names the published image.
@@ -132,7 +129,7 @@ fn while_it_proves_itself(test: &str, lines: &str, variables: &[&str]) -> (Proje
     let once = project
         .lab
         .upgrader(V2)
-        .with("UPGRADE_HEALTHY_TIME", "30s")
+        .with("UPGRADE_HEALTHY_TIME", "60s")
         .begin("once");
     once.says("reason=\"proving\"", PATIENCE);
     (project, once)
@@ -173,9 +170,9 @@ fn nothing_comes_back_after_compose_down() {
 /// Compose recreates it from a changed file, and its old container takes longer to stop than the new image to prove itself.
 #[test]
 fn a_delegate_compose_recreates_mid_upgrade_keeps_its_new_settings() {
-    let slow = "    stop_grace_period: 60s\n";
-    let (project, mut once) = while_it_proves_itself("compose-recreate", slow, &["DRAIN_SECONDS: '45'"]);
-    project.add(slow, &["DRAIN_SECONDS: '45'", "MADE: again"]);
+    let slow = "    stop_grace_period: 90s\n";
+    let (project, mut once) = while_it_proves_itself("compose-recreate", slow, &["DRAIN_SECONDS: '75'"]);
+    project.add(slow, &["MADE: again"]);
     project.compose(&["up", "--detach"]);
     let run = once.wait();
     let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &project.container()]);

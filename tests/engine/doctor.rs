@@ -174,17 +174,17 @@ fn doctor_reports_the_clock_skew() {
         (TimeDelta::seconds(7_410), "is 2h3m behind the Manager's"),
         (TimeDelta::seconds(-7_350), "is 2h2m ahead of the Manager's"),
     ] {
-        let date = (Utc::now() + ahead).format("%a, %d %b %Y %H:%M:%S GMT");
         let answer = json!({
             "metaData": {}, "resource": { "imageTag": image(V2), "shouldUpgrade": true }, "responseMessages": [],
         });
-        let headers = json!({ "Date": date.to_string() });
-        answers(json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
+        let date = || (Utc::now() + ahead).format("%a, %d %b %Y %H:%M:%S GMT");
+        let headers = || json!({ "Date": date().to_string() });
+        answers(json!({ "status": 200, "body": answer.to_string(), "headers": headers() }));
         let run = upgrader.run(&["doctor"]);
         assert_only_failure(&run, "clock", &[words, "synchronise it (NTP)"]);
         run.says("reachable, token accepted");
 
-        answers(json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
+        answers(json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers() }));
         let run = upgrader.run(&["doctor"]).ended(1);
         let found = not_ok(&run);
         assert!(

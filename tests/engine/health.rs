@@ -25,7 +25,6 @@ fn restarts_unhealthy_delegate_after_its_tasks() {
         .start();
     daemon.says("the health command exits with 0", PATIENCE);
     daemon.says("delegate is unhealthy", PATIENCE + PATIENCE);
-    daemon.says("restart 1 follows after", PATIENCE);
     daemon.says("failed 3 times in a row", PATIENCE);
     daemon.says("asked Docker to restart", PATIENCE);
     daemon.says("healthy again after its restart", PATIENCE);

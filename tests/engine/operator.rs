@@ -67,7 +67,7 @@ fn a_retry_tries_a_rejected_image_at_once() {
     let lab = Lab::new("retry");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
-    let slow = lab.image_with("26.08.9", "START_SECONDS=20");
+    let slow = lab.image_with("26.08.9", "START_SECONDS=40");
     let hasty = lab.upgrader(&slow).with("UPGRADE_HEALTHY_DEADLINE", "3s");
     hasty.run(&["once"]).ended(1);
     assert_eq!(lab.names(), ["1", "1.failed-1"]);

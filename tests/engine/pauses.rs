@@ -117,12 +117,14 @@ fn screen(address: &str) -> Value {
     status["report"]["delegates"].clone()
 }
 
-/// The blockers of all rows except the schedule, each in one word.
+/// The blockers of all rows except the schedule, each in one word, sorted.
 fn words(rows: &Value) -> Vec<String> {
     let rows = rows.as_array().into_iter().flatten();
     let blockers = rows.filter_map(|row| row["blockers"].as_array()).flatten();
     let words = blockers.filter_map(|it| Some(it["reason"].as_str()?.to_owned()));
-    words.filter(|word| word != "awaiting_schedule").collect()
+    let mut words: Vec<String> = words.filter(|word| word != "awaiting_schedule").collect();
+    words.sort();
+    words
 }
 
 /// Waits until the screen shows these blockers; a plan must show the same.
@@ -174,11 +176,11 @@ fn the_screen_follows_other_processes_and_agrees_with_the_plan() {
     agree(&address, &waits, &["outside_window"]);
     daemon.signal(Signal::TERM);
 
-    // The image failed on this replica.
+    // The image failed on one replica.
     lab.delegate("2", V1, &[]);
     let hasty = with_schedule(NEVER_HEALTHY).with("UPGRADE_HEALTHY_DEADLINE", "3s");
     hasty.run(&["once"]).ended(1);
     let (mut daemon, address) = started(&hasty);
-    agree(&address, &hasty, &["quarantined", "halted"]);
+    agree(&address, &hasty, &["halted", "quarantined"]);
     daemon.signal(Signal::TERM);
 }

@@ -23,6 +23,8 @@ const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: applic
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Treatment {
     LetThrough,
+    /// It is let through, and cut off after a second.
+    Cut,
     /// It is answered with 403.
     Refused,
     /// The engine fails: the call is answered with 500.
@@ -56,25 +58,6 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Cuts every connection that is older than the limit.
-    pub(crate) fn that_cuts_after(limit: Duration) -> Self {
-        Self::start(move |client| {
-            let engine = UnixStream::connect(engine_socket()).expect("the engine");
-            let ends = [&client, &engine].map(|end| end.try_clone().expect("clone"));
-            relay(
-                client.try_clone().expect("clone"),
-                engine.try_clone().expect("clone"),
-            );
-            relay(engine, client);
-            thread::spawn(move || {
-                thread::sleep(limit);
-                for end in ends {
-                    let _ = end.shutdown(Shutdown::Both);
-                }
-            });
-        })
-    }
-
     /// Lets through the documented calls that the predicate accepts, and answers 403 to others, as socket proxies do.
     pub(crate) fn that_allows(takes: impl Fn(&ApiCall) -> bool + Send + 'static) -> Self {
         Self::with_rules(move |method, path| {
@@ -119,6 +102,7 @@ impl Proxy {
             let treatment = treatment(method, path);
             match treatment {
                 Treatment::LetThrough
+                | Treatment::Cut
                 | Treatment::Halved
                 | Treatment::KilledAfter
                 | Treatment::Remembered => {}
@@ -168,11 +152,19 @@ impl Proxy {
                 let _ = client.write_all(&answer[..answer.len() / 2]);
                 return held.push(client);
             }
+            let ends = [&client, &engine].map(|end| end.try_clone().expect("clone"));
             relay(
                 client.try_clone().expect("clone"),
                 engine.try_clone().expect("clone"),
             );
             relay(engine, client);
+            if treatment == Treatment::Cut {
+                drop(turn);
+                thread::sleep(Duration::from_secs(1));
+                for end in ends {
+                    let _ = end.shutdown(Shutdown::Both);
+                }
+            }
         });
         (proxy.asked, proxy.refused) = (asked, refused);
         proxy

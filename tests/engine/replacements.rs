@@ -95,17 +95,12 @@ fn upgrades_replicas_one_at_a_time_and_ignores_other_containers() {
         [&other, &foreign, &opted_out, &stopped].map(|name| life(name)),
         untouched
     );
-    let promoted = run
-        .text
-        .find(&format!("to {first} "))
-        .expect("the first is promoted");
-    let created = run
-        .text
-        .rfind("creating the candidate")
-        .expect("the second is created");
+    let promoted =
+        [&first, &second].map(|name| run.text.find(&format!("to {name} ")).expect("its promotion"));
+    let created = run.text.rfind("creating the candidate").expect("a candidate");
     assert!(
-        promoted < created,
-        "the second waits for the first:\n{}",
+        *promoted.iter().min().expect("two") < created,
+        "one waits for the other:\n{}",
         run.text
     );
     assert_eq!(lab.names(), ["1", "2", "3", "4", "foreign", "other"]);

@@ -116,14 +116,8 @@ fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, two: impl FnOnce() -> 
 /// Without live-restore, a drain ends with the engine; `--restart always` starts a life that nobody asked to stop.
 fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
     // When the engine stops, it gives each container the container's own time.
-    let arguments = [
-        "--restart",
-        "always",
-        "--env",
-        "DRAIN_SECONDS=25",
-        "--stop-timeout",
-        "1",
-    ];
+    let drain = "DRAIN_SECONDS=300";
+    let arguments = ["--restart", "always", "--env", drain, "--stop-timeout", "1"];
     Engine::with(false, |engine| {
         let (same, mut another) = both(
             || Draining::begin(&format!("{test}-same"), &arguments, "600"),
@@ -138,13 +132,14 @@ fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
         for draining in [&same, &another] {
             let revived = life(&draining.old);
             assert!(revived.2, "its policy is its own, so Docker starts it again");
-            let begun = |line: &&str| line.contains(", draining 25 s");
+            let begun = |line: &&str| line.contains(", draining 300 s");
             eventually("it is asked to stop again", PATIENCE, || {
                 logs(&draining.old).lines().filter(begun).count() == 2
             });
             assert_eq!(life(&draining.old).1, revived.1, "it finishes its tasks");
         }
         for draining in [&same, &another] {
+            docker(&["kill", &draining.old]);
             draining.assert_replaced();
         }
     });
@@ -246,9 +241,9 @@ fn runs(id: &str) -> bool {
 fn a_drain_and_its_deadline_survive_live_restore_restarts() {
     Engine::with(true, |engine| {
         let deaf = ["--restart", "always", "--env", "IGNORE_SIGTERM=true"];
-        let busy = ["--restart", "always", "--env", "DRAIN_SECONDS=40"];
+        let busy = ["--restart", "always", "--env", "DRAIN_SECONDS=60"];
         let (deaf, mut busy) = both(
-            || Draining::begin("live-deaf", &deaf, "45"),
+            || Draining::begin("live-deaf", &deaf, "65"),
             || Draining::begin("live-busy", &busy, "600"),
         );
         busy.daemon.signal(Signal::KILL);
@@ -261,7 +256,7 @@ fn a_drain_and_its_deadline_survive_live_restore_restarts() {
         let log = follow(&busy.old);
         busy.daemon = busy.upgrader.start();
         let ended = end_of(&deaf.old, PATIENCE);
-        assert_in_time(deaf.told, 45.0, ended, &deaf.daemon.log());
+        assert_in_time(deaf.told, 65.0, ended, &deaf.daemon.log());
         assert!(log.end().contains("drained in full"));
         for draining in [&deaf, &busy] {
             draining.assert_replaced();

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kit::lab::{CRASHES, Upgrader, V1, V2, eventually, image, kill_at_each_point};
+use kit::lab::{CRASHES, Upgrader, V1, V2, image, kill_at_each_point};
 
 use crate::proxy::{Proxy, Treatment};
-use crate::swarm::{PATIENCE, Service};
+use crate::swarm::Service;
 
 const WAYS: [Treatment; 2] = [Treatment::KilledBefore, Treatment::KilledAfter];
 
@@ -18,7 +18,7 @@ type Counted = fn(&str) -> bool;
 fn upgrader(service: &Service, published: &str) -> Upgrader {
     let upgrader = service.upgrader(published);
     if published == CRASHES {
-        upgrader.with("UPGRADE_HEALTHY_TIME", "6s")
+        upgrader.with("UPGRADE_HEALTHY_TIME", "8s")
     } else {
         upgrader
     }
@@ -70,9 +70,7 @@ fn a_failure(counted: Counted) {
         let run = upgrader(&service, CRASHES).run(&["once"]);
         assert_eq!(run.code, Some(1), "point {point}: {}", run.text);
         assert_eq!(service.image(), before, "point {point}: {}", run.text);
-        eventually("the old one runs again", PATIENCE, || {
-            service.running() == [image(V1)]
-        });
+        service.will_run(&[V1]);
         let failed = service.label("failed-image").expect("it is in quarantine");
         assert!(failed.starts_with(&image(CRASHES)), "{failed}");
         service.forget("failed-image");

@@ -12,13 +12,13 @@ export DOCKER_HOST=unix:///run/engine.sock
 unit=delegate-upgrader
 shown() { systemctl show --property "$1" --value $unit; }
 until_shown() {
-    for _ in $(seq 300); do case "$(shown "$1")" in $2) echo "$1: $(shown "$1")"; return;; esac; sleep 0.1; done
+    for _ in $(seq 2000); do case "$(shown "$1")" in $2) echo "$1: $(shown "$1")"; return;; esac; sleep 0.1; done
     echo "$1 is still $(shown "$1")"
 }
 # A reload that is over may not have been told to systemd yet.
 settled() {
     local state
-    for _ in $(seq 300); do
+    for _ in $(seq 2000); do
         state=$(systemctl is-active $unit)
         [ "$state" = reloading ] || break
         sleep 0.1
@@ -32,7 +32,7 @@ install -m 600 /dev/stdin /etc/delegate-upgrader/registry-password <<<hunter2-hu
 mkdir -p /run/systemd/system/$unit.service.d
 cat >/run/systemd/system/$unit.service.d/test.conf <<'UNIT'
 [Service]
-WatchdogSec=3s
+WatchdogSec=10s
 RestartSec=1s
 LoadCredential=registry-password:/etc/delegate-upgrader/registry-password
 UNIT

@@ -201,9 +201,9 @@ mod tests {
     #[tokio::test]
     async fn a_process_left_behind_by_a_helper_does_not_delay_it() {
         let begun = Instant::now();
-        let script = r#"sleep 6 & echo '{"Username":"u","Secret":"s"}'"#;
+        let script = r#"sleep 60 & echo '{"Username":"u","Secret":"s"}'"#;
         assert_eq!(username(script, "r.example").await, "u");
-        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TIMEOUT / 2, "{:?}", begun.elapsed());
     }
 
     #[tokio::test]

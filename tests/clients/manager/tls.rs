@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference};
+use kit::manager::{RawServer, Reply, answer_text, ask, config, reference};
 
 use super::own_certificate::OWN;
 
@@ -103,7 +103,6 @@ pub(super) fn client(url: &str, ca: &[u8], egress: Option<Egress>) -> HttpManage
             ca_bundle: Some(bundle.path().to_owned()),
             ..egress.unwrap_or_default()
         },
-        timing: HASTY,
         ..config(url)
     })
     .unwrap()

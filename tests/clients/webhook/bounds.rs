@@ -39,7 +39,7 @@ async fn an_unresponsive_receiver_costs_no_time_and_a_bounded_queue() {
 async fn limits_concurrent_requests_and_attempt_time() {
     let receiver = Receiver::start(|number, _| if number < 4 { Then::Hang } else { status(200) }).await;
     let timing = Timing {
-        attempt: 500 * MILLISECOND,
+        attempt: 5000 * MILLISECOND,
         ..QUICK
     };
     let webhook = Webhook::new(settings(&receiver.url), plain_client().unwrap(), timing);

@@ -4,14 +4,14 @@ use delegate_upgrader::config::{Egress, SigningKey};
 use delegate_upgrader::events::webhook::{Timing, Webhook};
 use std::time::Duration;
 
-use super::{KEY_OF_URL, Log, MILLISECOND, QUICK, Receiver, Then, event, settings, until};
+use super::{KEY_OF_URL, Log, QUICK, Receiver, Then, event, settings, until};
 
 const SECRET: &str = "a text of 24 bytes or so";
 
 const LONG_HEADER: &str = "x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n";
 
 const HASTY: Timing = Timing {
-    attempt: Duration::from_millis(1500),
+    attempt: Duration::from_secs(4),
     ..QUICK
 };
 
@@ -21,7 +21,7 @@ async fn problem(url: &str) -> String {
     let mut settings = settings(url);
     settings.key = Some(SigningKey::parse(SECRET).unwrap());
     let shown = format!("{settings:?} {settings:#?}");
-    let client = Egress::default().client(url, 1500 * MILLISECOND).unwrap();
+    let client = Egress::default().client(url, HASTY.attempt).unwrap();
     let webhook = Webhook::new(settings, client, HASTY);
     webhook.send(&event("d1", 0));
     until("it is tried again", || webhook.counts().failed_attempts > 1).await;
@@ -39,7 +39,7 @@ async fn problem(url: &str) -> String {
 #[rustfmt::skip]
 async fn reports_every_bad_response_within_limits() {
     for (then, words) in [
-        ((|| Then::Hang) as fn() -> Then, "no answer within 2s"),
+        ((|| Then::Hang) as fn() -> Then, "no answer within 4s"),
         (|| Then::Endless("HTTP/1.1 200 OK\r\n", LONG_HEADER), "message head is too large"),
         (|| Then::Endless("HTTP/1.1 500 No\r\n\r\n", KEY_OF_URL), "HTTP 500: ***"),
         (|| Then::Bytes(""), "connection closed"),

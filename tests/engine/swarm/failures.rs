@@ -14,16 +14,14 @@ pub(super) const CRASH_IS_NOTICED: &str = "20s";
 fn the_upgrader_rolls_back_when_swarm_does_not() {
     let service = Service::new(
         "swarm-pause",
-        &["--update-failure-action", "pause", "--update-monitor", "10s"],
+        &["--update-failure-action", "pause", "--update-monitor", "20s"],
     );
     let before = service.image();
     service.run(CRASHES, &["once"]).ended(1);
     assert_eq!(service.image(), before);
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(CRASHES)), "{failed}");
-    eventually("both run again", PATIENCE, || {
-        service.running() == [image(V1), image(V1)]
-    });
+    service.will_run(&[V1, V1]);
     let doctor = service.run(V2, &["doctor"]);
     doctor.says("its FailureAction is pause");
 }
@@ -40,9 +38,7 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     };
     crashes().run(&["once"]).ended(1);
     assert_eq!(service.image(), before);
-    eventually("both run again", PATIENCE, || {
-        service.running() == [image(V1), image(V1)]
-    });
+    service.will_run(&[V1, V1]);
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(CRASHES)), "{failed}");
     let cause = service.label("failed-cause").unwrap();
@@ -65,6 +61,7 @@ fn an_update_that_cannot_be_scheduled_is_rolled_back_at_the_deadline() {
     let before = service.image();
     // The new spec fits no node.
     let upgrader = service.upgrader(V2).with("RUN_ON_START", "true");
+    let upgrader = upgrader.with("UPGRADE_HEALTHY_TIME", "10s");
     let daemon = upgrader.with("UPGRADE_HEALTHY_DEADLINE", "15s").start();
     daemon.says("is rolling out", PATIENCE);
     service.update(&["--constraint-add", "node.labels.nowhere==1"]);
@@ -91,9 +88,7 @@ fn an_image_that_fails_after_swarm_finished_the_update_is_rolled_back() {
     run.says("rolling back to");
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(CRASHES)), "{failed}");
-    eventually("both run again", PATIENCE, || {
-        service.running() == [image(V1), image(V1)]
-    });
+    service.will_run(&[V1, V1]);
 }
 
 #[test]
@@ -119,7 +114,7 @@ fn a_failure_halts_only_its_own_workload() {
     run.says("reason=\"halted\"");
     assert!(other.label("failed-image").is_some(), "{}", run.text);
     for service in [&first, &second, &other] {
-        eventually("the old one runs", PATIENCE, || service.running() == [image(V1)]);
+        service.will_run(&[V1]);
     }
 }
 
@@ -161,7 +156,5 @@ fn rolls_containers_back_although_a_service_fails() {
     let back = upgrader.run(&["rollback", "--all", "--to", "0"]).ended(1);
     back.says(&format!("{} was not replaced: ", service.name));
     assert_eq!((image_of(&container), service.image()), (image(V1), upgraded));
-    eventually("both tasks run", PATIENCE, || {
-        service.running() == [image(V2), image(V2)]
-    });
+    service.will_run(&[V2, V2]);
 }

@@ -12,7 +12,7 @@ mod upgrades;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use kit::lab::{Lab, Run, Upgrader, V1, build_images, docker, image};
+use kit::lab::{Lab, Run, Upgrader, V1, build_images, docker, eventually, image};
 use serde_json::Value;
 
 pub(crate) use kit::lab::PATIENCE;
@@ -126,6 +126,14 @@ impl Service {
         tasks.retain(|line| line.starts_with("Running"));
         let image = |line: &String| line.rsplit(' ').next().map(str::to_owned);
         tasks.iter().filter_map(image).collect()
+    }
+
+    /// Waits until tasks of these versions run, and no others.
+    pub(crate) fn will_run(&self, versions: &[&str]) {
+        let images: Vec<String> = versions.iter().map(|version| image(version)).collect();
+        eventually(&format!("{versions:?} run"), PATIENCE, || {
+            self.running() == images
+        });
     }
 
     /// Removes a label.

@@ -38,7 +38,7 @@ fn an_operator_can_roll_back_and_retry() {
 fn update_that_someone_else_paused_is_left_alone() {
     let service = Service::new(
         "swarm-paused",
-        &["--update-failure-action", "pause", "--update-monitor", "10s"],
+        &["--update-failure-action", "pause", "--update-monitor", "20s"],
     );
     service.update(&["--image", &image(CRASHES)]);
     eventually("Swarm pauses", PATIENCE, || {
@@ -117,9 +117,7 @@ impl Stack {
             file,
         };
         stack.deploy_again();
-        eventually("the stack runs", PATIENCE, || {
-            stack.service.running() == [image(V1)]
-        });
+        stack.service.will_run(&[V1]);
         stack
     }
 
@@ -140,9 +138,7 @@ fn redeployed_stack_is_upgraded_again() {
         let label = service.document()["Spec"]["Labels"]["com.docker.stack.image"].clone();
         assert_eq!(label, image(V1), "it is the stack's");
         stack.deploy_again();
-        eventually("the stack's image runs", PATIENCE, || {
-            service.running() == [image(V1)]
-        });
+        service.will_run(&[V1]);
     }
 }
 
@@ -159,7 +155,7 @@ fn does_not_blame_the_image_for_a_redeploy_during_an_update() {
     daemon.says("is rolling out", PATIENCE);
     stack.deploy_again();
     daemon.says("runs the published image", PATIENCE);
-    assert_eq!(service.running(), [image(V2)]);
+    service.will_run(&[V2]);
     assert_eq!(service.label("failed-image"), None, "{}", daemon.log());
     assert_eq!(service.label("rolled-back-from"), None, "{}", daemon.log());
 }

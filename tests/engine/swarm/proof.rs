@@ -117,7 +117,9 @@ fn a_delegate_that_later_loses_the_manager_is_not_killed() {
                 &service.name,
             ]);
         }
-        let run = service.proven(base).run(&["once"]).ended(0);
+        // The probes are a twentieth of the deadline apart.
+        let upgrader = service.proven(base).with("UPGRADE_HEALTHY_DEADLINE", "40s");
+        let run = upgrader.run(&["once"]).ended(0);
         assert_ne!(service.health_check(), Value::Null, "{}", run.text);
         let tasks = service.tasks("{{.ID}}");
         std::thread::sleep(Duration::from_secs(25));

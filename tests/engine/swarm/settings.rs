@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use kit::lab::{V1, V2, eventually, image};
+use kit::lab::{V1, V2, image};
 
+use super::Service;
 use super::failures::CRASH_IS_NOTICED;
-use super::{PATIENCE, Service};
 
 impl Service {
     /// The variables of the service, sorted.
@@ -69,7 +69,7 @@ fn a_token_is_rotated_and_comes_back() {
 #[ignore = "needs an engine of its own: make swarm"]
 fn settings_that_fail_end_as_before_and_halt_the_other_service() {
     for action in ["rollback", "pause"] {
-        let options = ["--update-failure-action", action, "--update-monitor", "10s"];
+        let options = ["--update-failure-action", action, "--update-monitor", "20s"];
         let service = Service::new(&format!("swarm-bad-{action}"), &options);
         let other = service.beside("other", &options);
         let before = [service.variables(), other.variables()];
@@ -82,9 +82,8 @@ fn settings_that_fail_end_as_before_and_halt_the_other_service() {
         run.says("with the new settings env.CRASH_AFTER_SECONDS was rejected");
         run.says("halted");
         assert_eq!([service.variables(), other.variables()], before, "{action}");
-        eventually("both run again", PATIENCE, || {
-            service.running() == [image(V1), image(V1)] && other.running() == [image(V1)]
-        });
+        service.will_run(&[V1, V1]);
+        other.will_run(&[V1]);
         service
             .run(V1, &["history"])
             .ended(0)

@@ -227,7 +227,7 @@ fn scaling_during_an_update_is_kept() {
     daemon.says("is rolling out", PATIENCE);
     service.update(&["--replicas", "3"]);
     daemon.says("runs the published image", PATIENCE);
-    assert_eq!(service.running(), [image(V2), image(V2), image(V2)]);
+    service.will_run(&[V2; 3]);
     let spec = service.document()["Spec"].clone();
     assert_eq!(spec["Mode"]["Replicated"]["Replicas"], 3);
     assert_eq!(spec["TaskTemplate"]["ForceUpdate"], 0);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::container::Request;
-use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::rollout::{Blocker, Intent};
 use delegate_upgrader::schedule::window::UpgradeWindow;
@@ -88,15 +87,7 @@ async fn plan_daemon_and_run_give_all_reasons_in_the_same_order() {
     }
     host.once(NEW).await;
     agree(&host, &[("aa", &["quarantined"]), ("bb", &["halted"])]).await;
-    pause(
-        &host.twin,
-        None,
-        host.twin.wall_clock(),
-        None,
-        &Request::default(),
-    )
-    .await
-    .unwrap();
+    host.pause(None).await;
     agree(
         &host,
         &[("aa", &["quarantined", "paused"]), ("bb", &["halted", "paused"])],

@@ -33,15 +33,7 @@ fn delay(delay: Duration) -> Timing {
 /// A host with one delegate that is paused indefinitely.
 async fn paused() -> Host {
     let host = with(Timing::default());
-    pause(
-        &host.twin,
-        None,
-        host.twin.wall_clock(),
-        None,
-        &Request::default(),
-    )
-    .await
-    .unwrap();
+    host.pause(None).await;
     host
 }
 
@@ -153,15 +145,7 @@ async fn reads_the_engines_records_at_startup_and_on_changes() {
         upgrader.reconcile().await.unwrap();
     }
     assert_eq!(host.count(Operation::Volumes), 1);
-    pause(
-        &host.twin,
-        None,
-        host.twin.wall_clock(),
-        None,
-        &Request::default(),
-    )
-    .await
-    .unwrap();
+    host.pause(None).await;
     let calls = host.count(Operation::Volumes);
     upgrader.answered().await;
     upgrader.reconcile().await.unwrap();
@@ -184,9 +168,7 @@ async fn a_pause_and_its_end_are_seen_at_once() {
         row(&report, "dd").reason.as_str()
     };
     let now = host.twin.wall_clock();
-    pause(&host.twin, Some("dd"), now, None, &Request::default())
-        .await
-        .unwrap();
+    host.pause(Some("dd")).await;
     assert_eq!(seen(&mut upgrader).await, "paused");
     resume(&host.twin, Some("dd"), now, &Request::default())
         .await

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::container::RunState;
-use delegate_upgrader::container::{ContainerId, ImageId, label};
+use delegate_upgrader::container::{ContainerId, ImageId, Request, RunState, label};
 use delegate_upgrader::host::capacity::HostMemory;
+use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::controller::Controller as _;
@@ -250,6 +250,13 @@ impl Host {
         let mut all: Vec<_> = all.map(|it| (it.name, it.state, it.image)).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
+    }
+
+    /// Pauses a delegate, or all of them, until an operator resumes it.
+    pub async fn pause(&self, delegate: Option<&str>) {
+        let (now, request) = (self.twin.wall_clock(), Request::default());
+        let paused = pause(&self.twin, delegate, now, None, &request).await;
+        paused.unwrap();
     }
 
     pub fn names(&self) -> Vec<String> {

@@ -305,23 +305,15 @@ async fn compose_up(world: &World, line: usize, extra: &Glance) {
 async fn compose_down(world: &World, line: usize) {
     let found = family(world, line);
     for (_, container) in &found {
-        by_hand(
-            world,
-            line,
-            &container.name,
-            OperatorAction::Stop(container.id.as_str().to_owned()),
-        );
+        let stop = OperatorAction::Stop(container.id.as_str().to_owned());
+        by_hand(world, line, &container.name, stop);
     }
     for (_, container) in &found {
         wait_for_end(world, container.id.as_str()).await;
     }
     for (_, container) in &found {
-        by_hand(
-            world,
-            line,
-            &container.name,
-            OperatorAction::Remove(container.id.as_str().to_owned()),
-        );
+        let remove = OperatorAction::Remove(container.id.as_str().to_owned());
+        by_hand(world, line, &container.name, remove);
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::lab::Lab;
-use super::steps::{assert_not_found, created, created_of, seconds, started_of, state_of, until_exited};
+use super::steps::{assert_not_found, created, created_of, ended, seconds, started_of, state_of};
 use crate::twin::Behaviour;
 
 pub async fn second_connect_is_not_an_error<L: Lab>(lab: &L) {
@@ -59,7 +59,7 @@ pub async fn a_link_follows_its_container_and_needs_it_running<L: Lab>(lab: &L) 
         .await
         .expect("rename");
     assert_eq!(shown().await, expected("renamed"));
-    lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
+    ended(lab, &target, Duration::ZERO).await;
     lab.engine()
         .start(&id)
         .await
@@ -68,14 +68,12 @@ pub async fn a_link_follows_its_container_and_needs_it_running<L: Lab>(lab: &L) 
     lab.engine().start(&target).await.expect("start");
     lab.engine().start(&id).await.expect("start");
     // Another container of that name does not take its place, and the link does not vanish.
-    lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
-    until_exited(lab, &target).await;
+    ended(lab, &target, Duration::ZERO).await;
     lab.engine().remove(&target).await.expect("remove");
     started_of(lab, "renamed", Behaviour::default()).await;
     assert_eq!(shown().await, expected("renamed"));
     assert_eq!(state_of(lab, &id).await, RunState::Running);
-    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
-    until_exited(lab, &id).await;
+    ended(lab, &id, Duration::ZERO).await;
     lab.engine()
         .start(&id)
         .await
@@ -96,8 +94,7 @@ pub async fn a_running_container_has_an_address<L: Lab>(lab: &L) {
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(seen.addresses().len(), 1);
     assert!(seen.health_status().is_none(), "it has no HEALTHCHECK");
-    lab.engine().stop(&id, seconds(10)).await.expect("stop");
-    assert!(until_exited(lab, &id).await.addresses().is_empty());
+    assert!(ended(lab, &id, seconds(10)).await.addresses().is_empty());
 }
 
 pub async fn a_taken_host_port_is_reported_at_start<L: Lab>(lab: &L) {
@@ -113,8 +110,7 @@ pub async fn a_taken_host_port_is_reported_at_start<L: Lab>(lab: &L) {
     assert_eq!(state_of(lab, &one).await, RunState::Running);
     // Once the port is free, the same container starts.
     sleep(seconds(1)).await;
-    lab.engine().stop(&one, seconds(10)).await.expect("stop");
-    until_exited(lab, &one).await;
+    ended(lab, &one, seconds(10)).await;
     lab.engine().start(&two).await.expect("start");
     assert_eq!(state_of(lab, &two).await, RunState::Running);
 }

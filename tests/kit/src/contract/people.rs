@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep};
 
 use super::lab::Lab;
 use super::steps::{
-    LONG, assert_conflict, assert_not_found, created, image_id_of, seconds, started_of, state_of, until,
-    until_exited, until_gone,
+    LONG, assert_conflict, assert_not_found, created, ended, image_id_of, seconds, started, started_of,
+    state_of, until, until_exited, until_gone,
 };
 use crate::twin::{Behaviour, OperatorAction};
 
@@ -33,8 +33,7 @@ async fn always<L: Lab>(lab: &L, name: &str, behaviour: Behaviour) -> ContainerI
     let image = lab.image(behaviour).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
-    let id = created(lab, name, &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, name, &body).await;
     sleep(seconds(1)).await;
     id
 }
@@ -92,14 +91,13 @@ pub async fn a_paused_container_drains_when_asked_to_stop<L: Lab>(lab: &L) {
     let id = started_of(lab, "paused", Behaviour::drains(seconds(2))).await;
     by_hand(lab, OperatorAction::Pause(lab.name("paused"))).await;
     let begun = Instant::now();
-    lab.engine().stop(&id, LONG).await.expect("stop");
-    assert_eq!(until_exited(lab, &id).await.exit_code(), 0);
+    assert_eq!(ended(lab, &id, LONG).await.exit_code(), 0);
     assert!(begun.elapsed() >= seconds(2), "after {:?}", begun.elapsed());
 }
 
 pub async fn a_container_paused_while_it_drains_is_killed_at_its_deadline<L: Lab>(lab: &L) {
-    let id = started_of(lab, "paused", Behaviour::drains(seconds(20))).await;
-    lab.engine().stop(&id, seconds(4)).await.expect("stop");
+    let id = started_of(lab, "paused", Behaviour::drains(seconds(60))).await;
+    lab.engine().stop(&id, seconds(12)).await.expect("stop");
     by_hand(lab, OperatorAction::Pause(lab.name("paused"))).await;
     assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
 }
@@ -119,8 +117,7 @@ pub async fn changed_settings_are_read_back_without_a_restart<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["Memory"] = json!(134_217_728_u64);
-    let id = created(lab, "set", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "set", &body).await;
     let first = lab.engine().inspect(&id).await.expect("inspect").started_at();
     by_hand(lab, OperatorAction::SetMemory(lab.name("set"), 100_663_296)).await;
     by_hand(
@@ -147,8 +144,7 @@ pub async fn connecting_and_disconnecting_a_network_changes_the_addresses<L: Lab
     by_hand(lab, OperatorAction::Disconnect(name.clone(), network.clone())).await;
     assert_eq!(addresses().await, (false, 1));
     // The same for an ended container.
-    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
-    until_exited(lab, &id).await;
+    ended(lab, &id, Duration::ZERO).await;
     by_hand(lab, OperatorAction::Connect(name.clone(), network.clone())).await;
     lab.engine().start(&id).await.expect("start");
     assert_eq!(addresses().await, (true, 2));
@@ -171,8 +167,7 @@ pub async fn a_disconnected_network_stays_disconnected_in_the_next_life<L: Lab>(
 pub async fn a_forced_removal_only_untags_a_running_image<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let image_id = image_id_of(lab, &image).await;
-    let id = created(lab, "user", &lab.body(&image)).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "user", &lab.body(&image)).await;
     refused(lab, OperatorAction::RemoveImage(image_id.as_str().to_owned())).await;
     by_hand(lab, OperatorAction::RemoveImage(image.clone())).await;
     assert_not_found(&lab.engine().inspect_image(&image).await);

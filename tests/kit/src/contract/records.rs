@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 
 use super::lab::Lab;
 use super::steps::{
-    LONG, PATIENCE, assert_not_found, created, image_id_of, nobody, seconds, started_of, until, until_exited,
+    LONG, PATIENCE, assert_not_found, created, ended, image_id_of, nobody, seconds, started, started_of,
+    until,
 };
 use crate::twin::Behaviour;
 
@@ -52,7 +53,7 @@ pub async fn files_copied_in_before_the_start_are_detected<L: Lab>(lab: &L) {
     let copied = lab.engine().copied_files(&id).await.expect("copied files");
     assert_eq!(copied, both, "a file of now is no file of then");
     // Compose writes them again before it starts a stopped container.
-    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
+    ended(lab, &id, Duration::ZERO).await;
     lab.copy_in(&id, "/new.yml").await;
     lab.engine().start(&id).await.expect("start");
     sleep(Duration::from_millis(1_500)).await;
@@ -69,7 +70,7 @@ pub async fn files_copied_in_before_the_start_are_detected<L: Lab>(lab: &L) {
 pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
     let check = json!({
         "Test": ["CMD", "/bin/probe"],
-        "Interval": 1_000_000_000_u64,
+        "Interval": 3_000_000_000_u64,
         "Timeout": 5_000_000_000_u64,
         "Retries": 2,
     });
@@ -80,8 +81,7 @@ pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
         let image = lab.image(behaviour).await;
         let mut body = lab.body(&image);
         body["Healthcheck"] = check.clone();
-        let id = created(lab, name, &body).await;
-        lab.engine().start(&id).await.expect("start");
+        let id = started(lab, name, &body).await;
         let at_first = lab.engine().inspect(&id).await.expect("inspect");
         assert_eq!(at_first.health_status(), Some(HealthStatus::Starting), "{name}");
         let judged = |seen: &Inspected| seen.health_status() == Some(verdict);
@@ -98,12 +98,10 @@ pub async fn healthcheck_results_outlive_the_life_they_belong_to<L: Lab>(lab: &L
         "Interval": 1_000_000_000_u64,
         "Timeout": 5_000_000_000_u64,
     });
-    let id = created(lab, "ill", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "ill", &body).await;
     let results = |seen: &Inspected| seen.health_log(100).map(|(code, _)| code).collect::<Vec<_>>();
     until(lab, &id, "probed six times", |seen| seen.failing_streak() >= 6).await;
-    lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
-    let seen = until_exited(lab, &id).await;
+    let seen = ended(lab, &id, Duration::ZERO).await;
     assert_eq!(results(&seen), [1; 5], "the last five are kept");
     assert_eq!(seen.health_status(), Some(HealthStatus::Unhealthy));
     lab.engine().start(&id).await.expect("start again");
@@ -128,8 +126,7 @@ pub async fn the_last_lines_of_both_streams_are_read_back<L: Lab>(lab: &L) {
     until_logged(lab, &id, "five").await;
     assert_eq!(logs(3).await, "three\nfour\nfive\n");
     assert_eq!(logs(100).await, "one\ntwo\nthree\nfour\nfive\n");
-    lab.engine().stop(&id, LONG).await.expect("stop");
-    until_exited(lab, &id).await;
+    ended(lab, &id, LONG).await;
     assert_eq!(logs(2).await, "four\nfive\n", "of a stopped one too");
 }
 
@@ -137,8 +134,7 @@ pub async fn the_log_of_a_terminal_is_read_back<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default().printing(["one", "two"])).await;
     let mut body = lab.body(&image);
     body["Tty"] = json!(true);
-    let id = created(lab, "terminal", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "terminal", &body).await;
     until_logged(lab, &id, "two").await;
     let log = lab.engine().logs(&id, 10).await.expect("logs");
     let lines: Vec<&str> = log.lines().map(str::trim_end).collect();
@@ -149,8 +145,7 @@ pub async fn a_log_that_cannot_be_read_back_is_empty<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default().printing(["one"])).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["LogConfig"] = json!({ "Type": "none", "Config": {} });
-    let id = created(lab, "unread", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "unread", &body).await;
     sleep(seconds(1)).await;
     assert_eq!(lab.engine().logs(&id, 10).await.expect("logs"), "");
     let never_started = created(lab, "created", &lab.body(&image)).await;

@@ -9,7 +9,9 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::lab::Lab;
-use super::steps::{LONG, created, seconds, started_of, state_of, until, until_exited, until_gone};
+use super::steps::{
+    LONG, SOON, created, ended, seconds, started, started_of, state_of, until, until_exited, until_gone,
+};
 use crate::twin::Behaviour;
 
 pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
@@ -52,8 +54,7 @@ pub async fn an_auto_remove_container_vanishes_when_it_stops<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["AutoRemove"] = json!(true);
-    let id = created(lab, "rm", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "rm", &body).await;
     assert!(lab.engine().inspect(&id).await.expect("inspect").auto_remove());
     sleep(seconds(1)).await;
     lab.engine().stop(&id, seconds(10)).await.expect("stop");
@@ -98,16 +99,14 @@ pub async fn a_crash_shows_in_the_restart_count<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::exits(Duration::from_millis(300), 7)).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
-    let id = created(lab, "crash", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "crash", &body).await;
     until(lab, &id, "restarted", |seen| seen.restart_count() >= 1).await;
     until(lab, &id, "restarted again", |seen| seen.restart_count() >= 3).await;
     until(lab, &id, "between two lives", |seen| {
         seen.state() == RunState::Restarting
     })
     .await;
-    lab.engine().stop(&id, seconds(5)).await.expect("stop");
-    let count = until_exited(lab, &id).await.restart_count();
+    let count = ended(lab, &id, seconds(5)).await.restart_count();
     sleep(seconds(3)).await;
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(
@@ -127,8 +126,7 @@ pub async fn on_failure_retries_are_counted_and_limited<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::exits(Duration::from_millis(100), 3)).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "on-failure", "MaximumRetryCount": 2 });
-    let id = created(lab, "retry", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "retry", &body).await;
     let exited = until(lab, &id, "given up", |seen| {
         seen.state() == RunState::Exited && seen.restart_count() == 2
     });
@@ -139,8 +137,7 @@ pub async fn removing_the_restart_policy_keeps_a_crashed_container_down<L: Lab>(
     let image = lab.image(Behaviour::exits(seconds(2), 1)).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
-    let id = created(lab, "tamed", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "tamed", &body).await;
     lab.engine()
         .set_restart_policy(&id, &json!({ "Name": "no" }))
         .await
@@ -156,9 +153,6 @@ pub async fn an_exit_shows_its_code<L: Lab>(lab: &L) {
     assert_eq!((exited.exit_code(), exited.restart_count()), (42, 0));
     assert!(exited.started_at() < exited.finished_at());
 }
-
-/// Less than the time for which the engine's client itself waits.
-const SOON: Duration = Duration::from_millis(400);
 
 async fn life_of<L: Lab>(lab: &L, id: &ContainerId) -> Option<DateTime<Utc>> {
     lab.engine().inspect(id).await.expect("inspect").started_at()
@@ -183,26 +177,24 @@ pub async fn a_restart_lets_the_container_drain_and_starts_it_again<L: Lab>(lab:
 }
 
 pub async fn restart_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
-    let id = started_of(lab, "abandoned", Behaviour::drains(seconds(4))).await;
+    let id = started_of(lab, "abandoned", Behaviour::drains(seconds(10))).await;
     let (first, begun) = (life_of(lab, &id).await, Instant::now());
-    let abandoned = timeout(SOON, lab.engine().restart(&id, LONG)).await;
-    assert!(abandoned.is_err(), "it drains for a while");
+    let _abandoned = timeout(SOON, lab.engine().restart(&id, LONG)).await;
     sleep(seconds(2)).await;
-    assert_eq!(state_of(lab, &id).await, RunState::Running);
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(
-        life_of(lab, &id).await,
-        first,
+        (seen.state(), seen.started_at()),
+        (RunState::Running, first),
         "the caller's leaving cut the drain short"
     );
     until_another_life(lab, &id, first).await;
-    assert!(begun.elapsed() >= seconds(4), "after {:?}", begun.elapsed());
+    assert!(begun.elapsed() >= seconds(10), "after {:?}", begun.elapsed());
 }
 
 pub async fn a_restarts_grace_period_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "deaf-again", Behaviour::ignores_stop()).await;
     let first = life_of(lab, &id).await;
-    let abandoned = timeout(SOON, lab.engine().restart(&id, seconds(3))).await;
-    assert!(abandoned.is_err(), "it ignores its stop signal");
+    let _abandoned = timeout(SOON, lab.engine().restart(&id, seconds(3))).await;
     until_another_life(lab, &id, first).await;
 }
 
@@ -218,8 +210,7 @@ pub async fn a_restart_keeps_an_auto_remove_container<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["AutoRemove"] = json!(true);
-    let id = created(lab, "rm-again", &body).await;
-    lab.engine().start(&id).await.expect("start");
+    let id = started(lab, "rm-again", &body).await;
     sleep(seconds(1)).await;
     let first = life_of(lab, &id).await;
     lab.engine().restart(&id, seconds(10)).await.expect("restart");
@@ -229,8 +220,7 @@ pub async fn a_restart_keeps_an_auto_remove_container<L: Lab>(lab: &L) {
 pub async fn a_restart_of_a_stopped_container_starts_it<L: Lab>(lab: &L) {
     let id = started_of(lab, "stopped-again", Behaviour::default()).await;
     let first = life_of(lab, &id).await;
-    lab.engine().stop(&id, seconds(10)).await.expect("stop");
-    until_exited(lab, &id).await;
+    ended(lab, &id, seconds(10)).await;
     lab.engine().restart(&id, seconds(10)).await.expect("restart");
     until_another_life(lab, &id, first).await;
 }

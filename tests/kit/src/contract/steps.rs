@@ -14,6 +14,9 @@ use crate::twin::Behaviour;
 /// A grace that no check waits for.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
+/// Within this time a request reaches a busy engine. The engine's client itself waits longer.
+pub(super) const SOON: Duration = Duration::from_millis(900);
+
 pub(super) const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
@@ -35,10 +38,17 @@ pub(super) async fn created_of<L: Lab>(lab: &L, name: &str, behaviour: Behaviour
     created(lab, name, &lab.body(&image)).await
 }
 
+/// A container that has just started.
+pub(super) async fn started<L: Lab>(lab: &L, name: &str, body: &Value) -> ContainerId {
+    let id = created(lab, name, body).await;
+    lab.engine().start(&id).await.expect("start");
+    id
+}
+
 /// A running container that is past its first moments: a process that has not set its traps yet does not drain.
 pub(super) async fn started_of<L: Lab>(lab: &L, name: &str, behaviour: Behaviour) -> ContainerId {
-    let id = created_of(lab, name, behaviour).await;
-    lab.engine().start(&id).await.expect("start");
+    let image = lab.image(behaviour).await;
+    let id = started(lab, name, &lab.body(&image)).await;
     sleep(seconds(1)).await;
     id
 }
@@ -67,6 +77,12 @@ pub(super) async fn until<L: Lab>(
 
 pub(super) async fn until_exited<L: Lab>(lab: &L, id: &ContainerId) -> Inspected {
     until(lab, id, "exited", |seen| seen.state() == RunState::Exited).await
+}
+
+/// Stops a container, and waits for its end: on a busy machine the call returns before it.
+pub(super) async fn ended<L: Lab>(lab: &L, id: &ContainerId, grace: Duration) -> Inspected {
+    lab.engine().stop(id, grace).await.expect("stop");
+    until_exited(lab, id).await
 }
 
 pub(super) async fn until_gone<L: Lab>(lab: &L, id: &ContainerId) {
