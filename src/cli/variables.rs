@@ -46,9 +46,7 @@ impl Variables {
             let (name, file) = pair("--secret", given)?;
             if file != "-" && !Path::new(file).exists() {
                 // The text may be the secret itself.
-                return Err(format!(
-                    "--secret {name}: no such file; expected {name}=FILE, or - for standard input"
-                ));
+                return Err(format!("--secret {name}: no such file (`-` is standard input)"));
             }
             set(new, name, Some(content(Path::new(file))?))?;
         }

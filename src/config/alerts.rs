@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use reqwest::Url;
+
 use super::notifications::url;
 use super::reader::Reader;
 use super::variables::Environment;
@@ -25,7 +27,8 @@ pub(super) fn alert_hold(reader: &mut Reader, env: &Environment) -> Option<Alert
     let (alerts, url) = (reader.text(&env.hold_on_alerts), url(reader, &env.prometheus_url));
     let timeout = reader.optional_duration(&env.hold_timeout, Duration::ZERO);
     let mut token = reader.secret(&env.prometheus_token, |text| Ok(Secret::new(text.trim())));
-    let has_user = url.as_ref().is_some_and(|url| url.expose().contains('@'));
+    let parsed = url.as_ref().and_then(|url| url.expose().parse::<Url>().ok());
+    let has_user = parsed.is_some_and(|url| !url.username().is_empty());
     if token.take_if(|_| has_user).is_some() {
         reader.unused(&[&env.prometheus_token], ", since PROMETHEUS_URL has a user");
     }

@@ -147,27 +147,24 @@ impl NewSettings {
     /// The changes to a container, for people. Only public variables and labels are shown with their values: others may be secrets.
     pub fn as_changes_of(&self, container: &Inspected) -> String {
         let former = Self::of(&self.names(), container);
-        let word = |is_public: bool, former: Option<&Option<String>>, value: &Option<String>| {
+        let change = |what: String, is_public, former: Option<&Option<String>>, value: &Option<String>| {
             let (former, value) = (former.cloned().flatten(), value.clone());
             let [former, value] = [former, value].map(|it| it.map(|it| Redactor::default().within(&it)));
             match (former, value) {
-                (_, None) => " is removed".to_owned(),
-                (Some(former), Some(value)) if is_public => format!(": {former} becomes {value}"),
-                (None, Some(value)) if is_public => format!("={value} is added"),
-                (Some(_), Some(_)) => " changes".to_owned(),
-                (None, Some(_)) => " is added".to_owned(),
+                (_, None) => what + " is removed",
+                (Some(former), Some(value)) if is_public => format!("{what}: {former} becomes {value}"),
+                (None, Some(value)) if is_public => format!("{what}={value} is added"),
+                (Some(_), Some(_)) => what + " changes",
+                (None, Some(_)) => what + " is added",
             }
         };
         let env = self.env.iter().map(|(name, value)| {
             let is_public = self.public.contains(name);
-            format!("{name}{}", word(is_public, former.env.get(name), value))
+            change(name.clone(), is_public, former.env.get(name), value)
         });
-        let labels = self.labels.iter();
-        let labels = labels.map(|(name, value)| {
-            format!(
-                "the label {name}{}",
-                word(!looks_secret(name), former.labels.get(name), value)
-            )
+        let labels = self.labels.iter().map(|(name, value)| {
+            let (what, is_public) = (format!("the label {name}"), !looks_secret(name));
+            change(what, is_public, former.labels.get(name), value)
         });
         let limit = |it: MemoryLimit| {
             if it.memory == 0 {

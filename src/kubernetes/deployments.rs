@@ -148,13 +148,8 @@ impl Deployments {
     /// Whether someone has undone a later attempt than the recorded one. `kubectl rollout undo` also brings back the annotations of that
     /// time, but the ReplicaSet that was left still has the later record, which the next reading returns.
     async fn was_undone(&mut self, Object { managed, document }: &Object) -> bool {
-        let found = match self.replica_sets(document).await {
-            Ok(all) => replica_sets::latest_record(&all, document),
-            Err(error) => {
-                debug!(%error, "cannot list the ReplicaSets; continuing without their records");
-                return false;
-            }
-        };
+        let all = self.replica_sets(document).await.unwrap_or_default();
+        let found = replica_sets::latest_record(&all, document);
         let is_later = found.release > managed.record.release;
         if is_later {
             self.read_at = None;

@@ -201,7 +201,9 @@ fn a_wrong_token_reaches_one_replica_and_serves_on_none() {
     run.says("halted");
     run.never_says("wr0ng");
     assert_eq!(names.each_ref().map(|name| life(name)), before);
-    assert_eq!(lab.names(), ["1", "1.failed-1", "2"]);
+    // Either may be the canary: that is the one with fewer tasks, as far as both have said.
+    let rejected = lab.names().into_iter().find(|name| name.ends_with(".failed-1"));
+    assert!(rejected.is_some() && lab.names().len() == 3, "{:?}", lab.names());
     assert!(!names.iter().any(|name| was_refused(name)));
 }
 
