@@ -63,8 +63,10 @@ impl Reconfigure {
         self.variables.read(&mut new)?;
         for given in &self.label {
             let (name, value) = pair("--label", given)?;
-            if label::OURS.contains(&name) || name.contains([',', ' ']) {
-                return Err(format!("--label {name}: not a label that an owner gives"));
+            // Opted out, the delegate could not be reported as changed.
+            let is_ours = label::OURS.contains(&name) || label::OPT_OUT.contains(&name);
+            if is_ours || name.contains([',', ' ']) {
+                return Err(format!("--label {name}: recreate the delegate to set it"));
             }
             new.labels.insert(name.to_owned(), Some(value.to_owned()));
         }

@@ -4,6 +4,8 @@
 pub const ENABLE: &str = "io.delegate-upgrader.enable";
 /// Watchtower's equivalent, which applies if [`ENABLE`] is not set.
 pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
+/// Both.
+pub const OPT_OUT: [&str; 2] = [ENABLE, WATCHTOWER_ENABLE];
 /// On a delegate: `start-first` or `stop-first`, which overrides `UPDATE_ORDER`.
 pub const UPDATE_ORDER: &str = "io.delegate-upgrader.update-order";
 /// On a delegate: overrides `CONTAINER_STOP_TIMEOUT`.

@@ -24,6 +24,9 @@ const LONGEST: usize = 400;
 /// The content type, the document to send, and what an answer to it must not show.
 type Body<'a> = Option<(&'a str, &'a Value, &'a Redactor)>;
 
+/// A patch, and the secrets in it or in the object: a policy may quote them.
+pub type Patch<'a> = (&'a Value, &'a Redactor);
+
 /// A connection to the API server, with the account of this pod or of the kubeconfig.
 #[derive(Clone)]
 pub struct Cluster {
@@ -56,32 +59,22 @@ impl Cluster {
 
     /// Creates an object. It is only used to review permissions, which leaves no object behind.
     pub async fn create(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
-        self.json(
-            Method::POST,
-            path,
-            Some(("application/json", body, &Redactor::default())),
-        )
-        .await
+        let (kind, nothing) = ("application/json", Redactor::default());
+        self.json(Method::POST, path, Some((kind, body, &nothing))).await
     }
 
-    /// Changes an object with a strategic merge patch. A policy may quote the `secrets` in the object or the patch.
-    pub async fn patch(&self, path: &str, patch: &Value, secrets: &Redactor) -> Result<Value, Refusal> {
-        self.merge(path, "", patch, secrets).await
+    /// Changes an object with a strategic merge patch.
+    pub async fn patch(&self, path: &str, patch: Patch<'_>) -> Result<Value, Refusal> {
+        self.merge(path, "", patch).await
     }
 
     /// Returns an object as [`Self::patch`] would leave it, after all admission policies, without changing it.
-    pub async fn try_patch(&self, path: &str, patch: &Value, secrets: &Redactor) -> Result<Value, Refusal> {
-        self.merge(path, "dryRun=All&", patch, secrets).await
+    pub async fn try_patch(&self, path: &str, patch: Patch<'_>) -> Result<Value, Refusal> {
+        self.merge(path, "dryRun=All&", patch).await
     }
 
     /// The API server records the field manager with the fields that are written.
-    async fn merge(
-        &self,
-        path: &str,
-        options: &str,
-        patch: &Value,
-        secrets: &Redactor,
-    ) -> Result<Value, Refusal> {
+    async fn merge(&self, path: &str, options: &str, (patch, secrets): Patch<'_>) -> Result<Value, Refusal> {
         let path = format!("{path}?{options}fieldManager=delegate-upgrader");
         let kind = "application/strategic-merge-patch+json";
         self.json(Method::PATCH, &path, Some((kind, patch, secrets)))

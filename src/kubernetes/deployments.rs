@@ -91,7 +91,7 @@ impl Deployments {
     async fn patch(&mut self, object: &Object, patch: &Value) -> Result<Value, Refusal> {
         self.read_at = None;
         let (path, secrets) = (self.path(&object.managed.name), self.secrets(object, patch));
-        self.cluster.patch(&path, patch, &secrets).await
+        self.cluster.patch(&path, (patch, &secrets)).await
     }
 
     /// Hides the variables of a Deployment, and those in a patch of it.
@@ -245,7 +245,7 @@ impl Deployments {
             return Err(Refusal::Refused(problem.to_owned()));
         }
         let (path, secrets) = (self.path(&managed.name), self.secrets(object, patch));
-        let tried = self.cluster.try_patch(&path, patch, &secrets).await?;
+        let tried = self.cluster.try_patch(&path, (patch, &secrets)).await?;
         let variables = read::variables(&tried["spec"]["template"], &self.settings.container);
         let missing = new.missing_in(&variables);
         if missing.is_empty() {

@@ -58,7 +58,7 @@ pub async fn follow<M: ImageSource>(
     };
     let target = target.to_string();
     let patch = patch(&document, container, &image, &target);
-    let patched = cluster.patch(&path, &patch, &Redactor::default()).await;
+    let patched = cluster.patch(&path, (&patch, &Redactor::default())).await;
     patched.map_err(|error| error.to_string())?;
     Ok(Some(target))
 }

@@ -13,9 +13,8 @@ use crate::text::{duration, yes_or_no};
 
 /// The label by which the owner excludes what has these labels from upgrades, if so.
 fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str> {
-    let named = [label::ENABLE, label::WATCHTOWER_ENABLE];
-    let mut set = named.into_iter().filter_map(|name| Some((name, label(name)?)));
-    let (name, value) = set.next()?;
+    let named = |name| Some((name, label(name)?));
+    let (name, value) = label::OPT_OUT.into_iter().find_map(named)?;
     (yes_or_no(value) == Some(false)).then_some(name)
 }
 

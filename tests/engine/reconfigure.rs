@@ -228,7 +228,7 @@ fn a_change_that_cannot_be_kept_is_refused_by_name() {
         (
             &["--label", "io.delegate-upgrader.replaces=x"],
             2,
-            "not a label that an owner gives",
+            "recreate the delegate",
         ),
         (
             &["--unset", "UPGRADER_TOKEN"],
