@@ -16,12 +16,8 @@ const B: &str = "harness/delegate:26.11.1";
 fn of(document: &Value, step: &Step) -> Value {
     let managed = read(document, ("delegate", "delegate"), None, &Zone::utc()).unwrap();
     let document = document.clone();
-    patch(
-        &Object { managed, document },
-        "delegate",
-        step,
-        at("2026-11-24T12:30:00Z"),
-    )
+    let object = Object { managed, document };
+    patch(&object, "delegate", step, at("2026-11-24T12:30:00Z"))
 }
 
 fn begin() -> Step {
@@ -89,35 +85,32 @@ fn roll_back() -> Step {
     }
 }
 
+fn quarantine(cause: String) -> Step {
+    let image = B.to_owned();
+    Step::Quarantine { image, cause }
+}
+
 #[test]
 fn patches_only_the_image_in_the_template_and_never_replicas() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
     let steps = [
         begin(),
         roll_back(),
-        Step::Quarantine {
-            image: B.to_owned(),
-            cause: "late".to_owned(),
-        },
+        quarantine("late".to_owned()),
         Step::NoteRollback { from: B.to_owned() },
         Step::NoteFirstSeen { image: B.to_owned() },
     ];
     for step in steps {
         let patch = of(&begun, &step);
         assert_eq!(patch["metadata"]["resourceVersion"], "41", "{step:?}");
-        let spec = patch
-            .get("spec")
-            .cloned()
-            .unwrap_or(json!({ "template": { "spec": { "containers": [] } } }));
+        let none = json!({ "template": { "spec": { "containers": [] } } });
+        let spec = patch.get("spec").unwrap_or(&none);
         assert_eq!(spec.as_object().unwrap().len(), 1, "{step:?}");
         assert_eq!(spec["template"].as_object().unwrap().len(), 1, "{step:?}");
         assert_eq!(spec["template"]["spec"].as_object().unwrap().len(), 1, "{step:?}");
         for container in spec["template"]["spec"]["containers"].as_array().unwrap() {
-            assert_eq!(
-                container.as_object().unwrap().keys().collect::<Vec<_>>(),
-                ["image", "name"],
-                "{step:?}"
-            );
+            let fields: Vec<_> = container.as_object().unwrap().keys().collect();
+            assert_eq!(fields, ["image", "name"], "{step:?}");
         }
     }
 }
@@ -130,16 +123,7 @@ fn a_rollback_records_its_cause_and_ends_in_quarantine() {
     assert_eq!(managed.image.as_str(), A);
     let failed = back_record.attempt.unwrap().failed.unwrap();
     assert!(failed.contains("late"), "{failed}");
-    let put = patched(
-        &back,
-        &of(
-            &back,
-            &Step::Quarantine {
-                image: B.to_owned(),
-                cause: failed,
-            },
-        ),
-    );
+    let put = patched(&back, &of(&back, &quarantine(failed)));
     let (_, put_record) = record(&put);
     assert_eq!(put_record.attempt, None);
     let failed = put_record.failed.unwrap();
@@ -148,14 +132,10 @@ fn a_rollback_records_its_cause_and_ends_in_quarantine() {
 
 #[test]
 fn a_cron_job_is_derived_from_its_pods_name() {
-    assert_eq!(
-        own::cronjob_of("delegate-upgrader-job-28537890-x7k2p"),
-        Some("delegate-upgrader-job")
-    );
-    assert_eq!(
-        own::cronjob_of("delegate-upgrader-job-1606200000-x7k2p"),
-        Some("delegate-upgrader-job")
-    );
+    for minute in ["28537890", "1606200000"] {
+        let pod = format!("delegate-upgrader-job-{minute}-x7k2p");
+        assert_eq!(own::cronjob_of(&pod), Some("delegate-upgrader-job"));
+    }
     // A job that was created by hand.
     assert_eq!(own::cronjob_of("by-hand-x7k2p"), None);
     // The API server cuts names that would exceed 63 characters with its own five.

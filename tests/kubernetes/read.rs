@@ -88,27 +88,16 @@ fn a_condition_of_an_earlier_generation_is_ignored() {
 
 #[test]
 fn an_exceeded_deadline_is_a_failure_but_a_pause_is_not() {
-    let document = with(&[progressing("ProgressDeadlineExceeded")]);
-    let message = "it timed out".to_owned();
-    assert_eq!(
-        of(&document).progress,
-        Progress::Paused {
-            by_failure: true,
-            message
-        }
-    );
-    let document = with(&[
-        progressing("ProgressDeadlineExceeded"),
-        ("/spec/paused", json!(true)),
-    ]);
-    let message = "spec.paused is true".to_owned();
-    assert_eq!(
-        of(&document).progress,
-        Progress::Paused {
-            by_failure: false,
-            message
-        }
-    );
+    let late = progressing("ProgressDeadlineExceeded");
+    let paused = ("/spec/paused", json!(true));
+    for (document, by_failure, message) in [
+        (with(std::slice::from_ref(&late)), true, "it timed out"),
+        (with(&[late, paused]), false, "spec.paused is true"),
+    ] {
+        let message = message.to_owned();
+        let expected = Progress::Paused { by_failure, message };
+        assert_eq!(of(&document).progress, expected);
+    }
 }
 
 #[test]
@@ -122,12 +111,8 @@ fn counts_replicas_like_kubectl_if_the_condition_is_missing() {
         ]))
     };
     for (replicas, updated, available) in [(3, 1, 2), (3, 2, 3), (2, 2, 1), (2, 1, 2)] {
-        let managed = counts(replicas, updated, available);
-        assert_eq!(
-            managed.progress,
-            Progress::Updating,
-            "{replicas} {updated} {available}"
-        );
+        let progress = counts(replicas, updated, available).progress;
+        assert_eq!(progress, Progress::Updating, "{replicas} {updated} {available}");
     }
     assert_eq!(counts(2, 2, 2).progress, Progress::Settled { completed_at: None });
     // Two available old pods do not count as new ones.
@@ -197,11 +182,8 @@ fn owner_settings_are_read_from_annotations_or_labels() {
         (None, None),
     ] {
         let managed = read(&document, ("delegate", "delegate"), account, &Zone::utc()).unwrap();
-        assert_eq!(
-            managed.left_alone.as_ref().map(Reason::kind),
-            reason,
-            "{account:?}"
-        );
+        let found = managed.left_alone.as_ref().map(Reason::kind);
+        assert_eq!(found, reason, "{account:?}");
     }
 }
 
@@ -216,13 +198,8 @@ fn warns_about_settings_that_can_hurt_or_do_nothing() {
     assert_eq!(strategy(rolling(json!("25%"))), 0);
     assert_eq!(strategy(rolling(json!(1))), 0);
     for (seconds, count) in [(30, 1), (600, 0)] {
-        assert_eq!(
-            of(
-                "/spec/template/spec/terminationGracePeriodSeconds",
-                json!(seconds)
-            ),
-            count
-        );
+        let path = "/spec/template/spec/terminationGracePeriodSeconds";
+        assert_eq!(of(path, json!(seconds)), count);
     }
     let marks = [
         ("update-order", 1),
@@ -267,8 +244,6 @@ fn recognises_who_else_writes_the_image() {
         write("kubectl", "2026-11-24T13:00:00Z", "sidecar"),
     ]);
     let document = with(&[("/metadata/managedFields", fields)]);
-    assert_eq!(
-        last_writer(&document, "delegate").as_deref(),
-        Some("argocd-controller")
-    );
+    let last = last_writer(&document, "delegate");
+    assert_eq!(last.as_deref(), Some("argocd-controller"));
 }

@@ -277,6 +277,15 @@ impl StandIn {
         self.run_with(command, "", &[("PUBLISHED_IMAGE", published)])
     }
 
+    /// Runs one command, which ends with this code and has written these images; returns its output.
+    fn ran(&self, command: &str, published: &str, code: i32, images: &[Option<&str>]) -> String {
+        let (ended, text) = self.run(command, published);
+        let written = self.written();
+        let written: Vec<_> = written.iter().map(Option::as_deref).collect();
+        assert_eq!((ended, &written[..]), (Some(code), images), "{text}");
+        text
+    }
+
     /// Runs one command with these lines in the file and these variables.
     pub(crate) fn run_with(
         &self,
@@ -351,77 +360,42 @@ impl StandIn {
 #[test]
 fn a_run_upgrades_and_the_next_run_writes_nothing() {
     let cluster = StandIn::with(&json!({}));
-    let (code, text) = cluster.run("once", B);
-    assert_eq!(code, Some(0), "{text}");
+    let text = cluster.ran("once", B, 0, &[Some(B)]);
     assert!(text.contains("updating it to harness/delegate:26.11.1"), "{text}");
-    assert_eq!(cluster.written(), [Some(B.to_owned())], "{text}");
-    let (code, text) = cluster.run("once", B);
-    assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
-    let (code, text) = cluster.run("rollback", B);
-    assert_eq!(code, Some(0), "{text}");
-    assert_eq!(cluster.written(), [Some(A.to_owned())], "{text}");
-    let (code, text) = cluster.run("rollback", B);
-    assert_eq!(code, Some(1), "{text}");
+    cluster.ran("once", B, 0, &[]);
+    cluster.ran("rollback", B, 0, &[Some(A)]);
+    let text = cluster.ran("rollback", B, 1, &[]);
     assert!(text.contains("was already rolled back from"), "{text}");
 }
 
 #[test]
 fn a_failed_upgrade_is_rolled_back() {
     let cluster = StandIn::with(&json!({}));
-    let (code, text) = cluster.run("once", BROKEN);
-    assert_eq!(code, Some(0), "{text}");
-    assert_eq!(
-        cluster.written(),
-        [Some(BROKEN.to_owned()), Some(A.to_owned()), None],
-        "{text}"
-    );
+    cluster.ran("once", BROKEN, 0, &[Some(BROKEN), Some(A), None]);
     let failed = cluster.annotation("io.delegate-upgrader.failed-image");
     assert_eq!(failed, Some(BROKEN.to_owned()));
 
     // The failure has used up a number, and the history is ordered by seconds.
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let (code, text) = cluster.run("once", B);
-    assert_eq!(
-        (code, cluster.written()),
-        (Some(0), vec![Some(B.to_owned())]),
-        "{text}"
-    );
+    let text = cluster.ran("once", B, 0, &[Some(B)]);
     for releases in [
         "release=2 last_successful_release=0",
         "release=2 last_successful_release=2",
     ] {
         assert!(text.contains(releases), "{text}");
     }
-    let (code, text) = cluster.run("rollback --to 1", B);
-    assert_eq!(code, Some(2), "{text}");
-    assert!(
-        text.contains("delegate has no release 1 that is known here; known: 0"),
-        "{text}"
-    );
-    let (code, text) = cluster.run("rollback --to 0", B);
-    assert_eq!(
-        (code, cluster.written()),
-        (Some(0), vec![Some(A.to_owned())]),
-        "{text}"
-    );
-    let (code, text) = cluster.run("history", B);
-    let rows = text
-        .lines()
-        .skip(1)
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let rows: Vec<_> = rows
-        .map(|cells| format!("{} {} {}", cells[0], cells[2], cells[4]))
-        .collect();
-    assert_eq!(code, Some(0), "{text}");
-    assert_eq!(
-        rows,
-        [
-            format!("✓ 0 {A}"),
-            format!("✗ 1 {BROKEN}"),
-            format!("✓ 2 {B}"),
-            format!("✓ 3 {A}")
-        ]
-    );
+    let text = cluster.ran("rollback --to 1", B, 2, &[]);
+    let words = "delegate has no release 1 that is known here; known: 0";
+    assert!(text.contains(words), "{text}");
+    cluster.ran("rollback --to 0", B, 0, &[Some(A)]);
+    let text = cluster.ran("history", B, 0, &[]);
+    let row = |line: &str| {
+        let cells: Vec<_> = line.split_whitespace().collect();
+        format!("{} {} {}", cells[0], cells[2], cells[4])
+    };
+    let rows: Vec<_> = text.lines().skip(1).map(row).collect();
+    let expected = format!("✓ 0 {A}, ✗ 1 {BROKEN}, ✓ 2 {B}, ✓ 3 {A}");
+    assert_eq!(rows.join(", "), expected);
     assert_eq!(text.matches("in service").count(), 1, "{text}");
 }
 
@@ -459,12 +433,8 @@ fn a_rollout_that_someone_has_undone_is_not_repeated() {
         },
         "ownerReferences": [{ "uid": "7a5b" }],
     });
-    cluster
-        .state
-        .lock()
-        .unwrap()
-        .replica_sets
-        .push(json!({ "metadata": set }));
+    let set = json!({ "metadata": set });
+    cluster.state.lock().unwrap().replica_sets.push(set);
     for _ in 0..2 {
         let (code, text) = cluster.run("once", B);
         assert!(code == Some(0) && text.contains("rolled back from"), "{text}");
@@ -504,17 +474,11 @@ fn an_admission_policys_refusal_ends_the_run() {
     ] {
         let cluster = StandIn::with(&json!({}));
         cluster.state.lock().unwrap().policy = Some((code, words));
-        let (exit, text) = cluster.run("once", B);
         // Kubernetes would repeat a failed Job.
-        assert_eq!(
-            (exit, cluster.written()),
-            (Some(0), vec![Some(B.to_owned())]),
-            "{text}"
-        );
-        assert!(
-            text.contains("reason=\"create_refused\"") && text.contains("not our registry"),
-            "{text}"
-        );
+        let text = cluster.ran("once", B, 0, &[Some(B)]);
+        for words in ["reason=\"create_refused\"", "not our registry"] {
+            assert!(text.contains(words), "{text}");
+        }
     }
 }
 
@@ -523,17 +487,12 @@ fn an_admission_policys_refusal_ends_the_run() {
 fn an_image_is_not_blamed_if_no_pod_could_be_created() {
     let cluster = StandIn::with(&json!({}));
     for _ in 0..2 {
-        let (code, text) = cluster.run("once", REFUSED);
-        let written = [Some(REFUSED.to_owned()), Some(A.to_owned()), None];
-        assert_eq!((code, cluster.written()), (Some(0), written.to_vec()), "{text}");
+        let text = cluster.ran("once", REFUSED, 0, &[Some(REFUSED), Some(A), None]);
         assert!(text.contains("violates PodSecurity"), "{text}");
         assert!(!text.contains("by someone else"), "{text}");
         for label in ["failed-image", "rolled-back-from", "attempt-image"] {
-            assert_eq!(
-                cluster.annotation(&format!("io.delegate-upgrader.{label}")),
-                None,
-                "{text}"
-            );
+            let noted = cluster.annotation(&format!("io.delegate-upgrader.{label}"));
+            assert_eq!(noted, None, "{text}");
         }
     }
 }

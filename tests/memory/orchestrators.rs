@@ -83,41 +83,43 @@ impl Memory {
             limits: OwnerSettings::default(),
             pace: Duration::ZERO,
         };
+        let settings = vec![Inspected::with_variables(&json!(["TOKEN=old"]))];
+        let variables = names.iter().map(|name| (name.to_string(), settings.clone()));
         Self {
             workloads: Arc::new(Mutex::new(names.iter().map(workload).collect())),
             refusals: Arc::default(),
             steps: Arc::default(),
             misses_one: true,
             broken: None,
-            variables: Arc::new(Mutex::new(
-                names
-                    .iter()
-                    .map(|name| {
-                        (
-                            name.to_string(),
-                            vec![Inspected::with_variables(&json!(["TOKEN=old"]))],
-                        )
-                    })
-                    .collect(),
-            )),
+            variables: Arc::new(Mutex::new(variables.collect())),
             refuses_settings: None,
         }
     }
 
+    /// The same with none missing.
+    fn complete(names: &[&str]) -> Self {
+        Self {
+            misses_one: false,
+            ..Self::with(names)
+        }
+    }
+
+    fn refuse(&self, step: &'static str, refusal: Refusal) {
+        self.refusals.lock().unwrap().push_back((step, refusal));
+    }
+
     fn images(&self) -> Vec<String> {
-        let workloads = self.workloads.lock().unwrap();
-        workloads
-            .iter()
-            .map(|managed| managed.image.to_string())
-            .collect()
+        let image_of = |managed: &Managed| managed.image.to_string();
+        self.workloads.lock().unwrap().iter().map(image_of).collect()
     }
 
     fn settings_of(&self, name: &str) -> Inspected {
         self.variables.lock().unwrap()[name].last().unwrap().clone()
     }
 
-    fn steps(&self) -> Vec<String> {
-        std::mem::take(&mut *self.steps.lock().unwrap())
+    /// The steps since this was last asked.
+    fn steps(&self) -> String {
+        std::mem::take(&mut *self.steps.lock().unwrap()).join(", ")
     }
 }
 
@@ -129,24 +131,14 @@ impl Orchestrate for Memory {
     const ONE_AT_A_TIME: bool = true;
 
     async fn observe(&mut self) -> Result<Option<Found>, String> {
-        let objects = self
-            .workloads
-            .lock()
-            .unwrap()
-            .clone()
-            .into_iter()
-            .map(|managed| Object {
-                managed,
-                document: Value::Null,
-            });
-        Ok(Some(Found {
-            objects: objects.collect(),
-            absent: self
-                .misses_one
-                .then(|| ("gone".to_owned(), Reason::NoContainer))
-                .into_iter()
-                .collect(),
-        }))
+        let object = |managed: &Managed| Object {
+            managed: managed.clone(),
+            document: Value::Null,
+        };
+        let gone = self.misses_one.then(|| ("gone".to_owned(), Reason::NoContainer));
+        let objects = self.workloads.lock().unwrap().iter().map(object).collect();
+        let absent = gone.into_iter().collect();
+        Ok(Some(Found { objects, absent }))
     }
 
     fn holds(&self, _: &Object, image: &str, _: DateTime<Utc>) -> Option<Result<Holds, String>> {
@@ -169,11 +161,8 @@ impl Orchestrate for Memory {
 
     async fn former_settings(&self, object: &Object) -> Result<Inspected, Refusal> {
         let all = &self.variables.lock().unwrap()[&object.managed.name];
-        all.iter()
-            .rev()
-            .nth(1)
-            .cloned()
-            .ok_or_else(|| Refusal::Refused("gone".to_owned()))
+        let former = all.iter().rev().nth(1).cloned();
+        former.ok_or_else(|| Refusal::Refused("gone".to_owned()))
     }
 
     fn warnings(&self, _: &Object) -> Vec<String> {
@@ -191,35 +180,23 @@ impl Orchestrate for Memory {
             return Err(refusal);
         }
         let mut workloads = self.workloads.lock().unwrap();
-        let managed = workloads
-            .iter_mut()
-            .find(|managed| managed.name == *name)
-            .unwrap();
+        let managed = workloads.iter_mut().find(|it| it.name == *name).unwrap();
         let (record, image) = step.writes(&object.managed, now);
-        let before = std::mem::replace(
-            managed,
-            Managed {
-                record,
-                ..managed.clone()
-            },
-        );
+        let before = managed.clone();
+        managed.record = record;
         if let Progress::RolledBack { .. } = managed.progress {
             managed.progress = Progress::Settled { completed_at: None };
         }
         if let Some(image) = image {
             let mut works = self.broken != Some(image.as_str());
+            let mut all = self.variables.lock().unwrap();
+            let variables = all.get_mut(name).unwrap();
             if let Some((new, mark)) = step.new_settings(&before) {
-                let changed = new.applied_to(&self.settings_of(name));
-                self.variables
-                    .lock()
-                    .unwrap()
-                    .get_mut(name)
-                    .unwrap()
-                    .push(changed);
+                variables.push(new.applied_to(variables.last().unwrap()));
                 managed.settings = SettingsChange::read(Some(&mark));
                 works = self.refuses_settings.is_none();
             } else if before.changed_settings().is_some() {
-                self.variables.lock().unwrap().get_mut(name).unwrap().pop();
+                variables.pop();
                 managed.settings = SettingsChange::default();
             }
             managed.tasks.running = u64::from(works);
@@ -231,7 +208,7 @@ impl Orchestrate for Memory {
             managed.tasks.last_started_at = Some(now);
             managed.image = ImageName::from(image.as_str());
             if !works && self.refuses_settings == Some(true) {
-                self.variables.lock().unwrap().get_mut(name).unwrap().pop();
+                variables.pop();
                 managed.tasks.last_failure = Some(TaskFailure {
                     at: now,
                     image,
@@ -315,7 +292,7 @@ async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report), [UpToDate, UpToDate, NoContainer]);
     assert_eq!(memory.images(), [NEW, NEW]);
-    assert_eq!(memory.steps(), ["begin a", "apply a", "begin b", "apply b"]);
+    assert_eq!(memory.steps(), "begin a, apply a, begin b, apply b");
     let plan = upgrader.plan(|_| ()).await.unwrap();
     assert_eq!(
         plan[0].warnings,
@@ -326,10 +303,7 @@ async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn an_alert_and_the_service_before_hold_an_upgrade() {
-    let memory = Memory {
-        misses_one: false,
-        ..Memory::with(&["a", "b"])
-    };
+    let memory = Memory::complete(&["a", "b"]);
     let firing = Arc::new(Mutex::new(vec![Alert {
         name: "ImageRejected".to_owned(),
         ..Alert::default()
@@ -344,7 +318,7 @@ async fn an_alert_and_the_service_before_hold_an_upgrade() {
     let mut upgrader = timed(&memory, NEW, timing).with_alerts(Some(ask));
     upgrader.start_run(Intent::Upgrade);
     assert_eq!(reasons(&finish(&mut upgrader).await), [AlertFiring, AlertFiring]);
-    assert_eq!(memory.steps(), [""; 0]);
+    assert_eq!(memory.steps(), "");
     firing.lock().unwrap().clear();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(reasons(&finish(&mut upgrader).await), [UpToDate, Soaking]);
@@ -357,10 +331,7 @@ async fn an_alert_and_the_service_before_hold_an_upgrade() {
 
 #[tokio::test(start_paused = true)]
 async fn rollback_ends_with_what_it_did_and_stays() {
-    let memory = Memory {
-        misses_one: false,
-        ..Memory::with(&["a"])
-    };
+    let memory = Memory::complete(&["a"]);
     let upgraded = async |image| {
         let mut upgrader = publishing(&memory, image);
         upgrader.start_run(Intent::Upgrade);
@@ -398,17 +369,14 @@ async fn give_new_token(upgrader: &mut Workloads<Memory, Fixed>) {
 
 #[tokio::test(start_paused = true)]
 async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_takes_back() {
-    let memory = Memory {
-        misses_one: false,
-        ..Memory::with(&["a"])
-    };
+    let memory = Memory::complete(&["a"]);
     let value = || memory.settings_of("a").env("TOKEN").map(str::to_owned);
     let mut upgrader = publishing(&memory, OLD);
     give_new_token(&mut upgrader).await;
     assert_eq!(reasons(&finish(&mut upgrader).await), [Reconfigured]);
     assert_eq!(
-        (memory.steps(), value().as_deref()),
-        (vec!["begin a".to_owned()], Some("new"))
+        (memory.steps().as_str(), value().as_deref()),
+        ("begin a", Some("new"))
     );
     let again = upgrader.reconfigure(&token("new"), Request::default()).await;
     assert_eq!(again.unwrap_err(), OperatorError::NothingToChange);
@@ -429,15 +397,11 @@ async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_take
         (NEW, 3, Some("new"))
     );
     // The way back from an upgrade is an image.
-    upgrader
-        .start_rollback(None, Request::default(), &[])
-        .await
-        .unwrap();
+    let asked = upgrader.start_rollback(None, Request::default(), &[]);
+    asked.await.unwrap();
     finish(&mut upgrader).await;
-    assert_eq!(
-        (memory.images(), value().as_deref()),
-        (vec![OLD.to_owned()], Some("new"))
-    );
+    assert_eq!(memory.images(), [OLD]);
+    assert_eq!(value().as_deref(), Some("new"));
 }
 
 /// Swarm may take the settings back by itself, and restores the labels from before the attempt.
@@ -446,21 +410,18 @@ async fn settings_that_fail_are_taken_back_and_blame_no_image() {
     for by_itself in [false, true] {
         let memory = Memory {
             refuses_settings: Some(by_itself),
-            misses_one: false,
-            ..Memory::with(&["a", "b"])
+            ..Memory::complete(&["a", "b"])
         };
         let mut upgrader = publishing(&memory, OLD);
         give_new_token(&mut upgrader).await;
         let report = finish(&mut upgrader).await;
         assert_eq!(reasons(&report), [Rejected, Halted], "{by_itself}");
         let message = &report.delegates[0].message;
-        assert!(
-            message.contains("with the new settings env.TOKEN was rejected"),
-            "{message}"
-        );
+        let words = "with the new settings env.TOKEN was rejected";
+        assert!(message.contains(words), "{message}");
         assert_eq!(memory.settings_of("a").env("TOKEN"), Some("old"));
         let last = if by_itself { "quarantine a" } else { "roll_back a" };
-        assert_eq!(memory.steps(), ["begin a", last]);
+        assert_eq!(memory.steps(), format!("begin a, {last}"));
         let record = memory.workloads.lock().unwrap()[0].record.clone();
         assert!(record.failed.is_none() && record.attempt.unwrap().failed.is_some());
         // The image is free, also for another process.
@@ -477,8 +438,7 @@ async fn settings_that_fail_are_taken_back_and_blame_no_image() {
 async fn settings_that_another_process_takes_back_halt_the_rest() {
     let memory = Memory {
         refuses_settings: Some(false),
-        misses_one: false,
-        ..Memory::with(&["a", "b"])
+        ..Memory::complete(&["a", "b"])
     };
     let mut upgrader = publishing(&memory, OLD);
     let mut daemon = publishing(&memory, OLD);
@@ -487,26 +447,19 @@ async fn settings_that_another_process_takes_back_halt_the_rest() {
     tokio::time::sleep(settings().policy.healthy_deadline).await;
     daemon.start_run(Intent::Upgrade);
     finish(&mut daemon).await;
-    assert_eq!(memory.steps(), ["begin a", "roll_back a"]);
+    assert_eq!(memory.steps(), "begin a, roll_back a");
     assert_eq!(reasons(&finish(&mut upgrader).await), [Rejected, Halted]);
-    assert_eq!(memory.steps(), [""; 0]);
+    assert_eq!(memory.steps(), "");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_whose_answer_is_lost_is_made_once() {
-    let memory = Memory {
-        misses_one: false,
-        ..Memory::with(&["a"])
-    };
-    memory
-        .refusals
-        .lock()
-        .unwrap()
-        .push_back(("begin a", lost_answer()));
+    let memory = Memory::complete(&["a"]);
+    memory.refuse("begin a", lost_answer());
     let mut upgrader = publishing(&memory, OLD);
     give_new_token(&mut upgrader).await;
     assert_eq!(reasons(&finish(&mut upgrader).await), [Reconfigured]);
-    assert_eq!(memory.steps(), ["begin a"]);
+    assert_eq!(memory.steps(), "begin a");
 }
 
 #[tokio::test(start_paused = true)]
@@ -520,10 +473,7 @@ async fn a_failure_is_rolled_back_and_halts_the_rest() {
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report), [Quarantined, Halted, NoContainer]);
     assert_eq!(memory.images(), [OLD, OLD]);
-    assert_eq!(
-        memory.steps(),
-        ["begin a", "apply a", "roll_back a", "quarantine a"]
-    );
+    assert_eq!(memory.steps(), "begin a, apply a, roll_back a, quarantine a");
 }
 
 /// Someone else changes the service while the failure is being recorded.
@@ -533,27 +483,13 @@ async fn nothing_begins_before_a_failure_is_recorded() {
         broken: Some(NEW),
         ..Memory::with(&["a", "b"])
     };
-    memory
-        .refusals
-        .lock()
-        .unwrap()
-        .push_back(("quarantine a", conflict()));
+    memory.refuse("quarantine a", conflict());
     let mut upgrader = workloads(&memory);
     upgrader.start_run(Intent::Upgrade);
-    assert_eq!(
-        reasons(&finish(&mut upgrader).await),
-        [Quarantined, Halted, NoContainer]
-    );
-    assert_eq!(
-        memory.steps(),
-        [
-            "begin a",
-            "apply a",
-            "roll_back a",
-            "quarantine a",
-            "quarantine a"
-        ]
-    );
+    let found = reasons(&finish(&mut upgrader).await);
+    assert_eq!(found, [Quarantined, Halted, NoContainer]);
+    let steps = "begin a, apply a, roll_back a, quarantine a, quarantine a";
+    assert_eq!(memory.steps(), steps);
 }
 
 /// Two upgraders may note an attempt each, for another workload, at the same moment.
@@ -566,13 +502,8 @@ async fn noted_attempts_continue_in_the_order_of_names() {
     let mut upgrader = workloads(&memory);
     upgrader.start_run(Intent::Upgrade);
     finish(&mut upgrader).await;
-    assert_eq!(
-        (memory.images(), memory.steps()),
-        (
-            vec![NEW.to_owned(); 2],
-            vec!["apply a".to_owned(), "apply b".to_owned()]
-        )
-    );
+    assert_eq!(memory.images(), [NEW, NEW]);
+    assert_eq!(memory.steps(), "apply a, apply b");
 }
 
 /// The orchestrator may report nothing right after the update, and the end of it before the image is proven.
@@ -587,7 +518,7 @@ async fn nothing_begins_before_the_image_is_proven() {
         assert_eq!(reasons(&report)[..2], [Proving, WaitingForReplica]);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(memory.steps(), ["begin a", "apply a"]);
+    assert_eq!(memory.steps(), "begin a, apply a");
     finish(&mut upgrader).await;
     assert_eq!(memory.images(), [NEW, NEW]);
 }
@@ -596,20 +527,17 @@ async fn nothing_begins_before_the_image_is_proven() {
 async fn tries_a_forbidden_step_twice_and_reconsiders_after_a_conflict() {
     let memory = Memory::with(&["a"]);
     let mut upgrader = workloads(&memory);
-    let not_permitted = || ("begin a", Refusal::NotPermitted("no update".to_owned()));
-    memory
-        .refusals
-        .lock()
-        .unwrap()
-        .extend([not_permitted(), not_permitted()]);
+    for _ in 0..2 {
+        memory.refuse("begin a", Refusal::NotPermitted("no update".to_owned()));
+    }
     upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report)[0], NotPermitted);
     assert!(report.delegates[0].failed && report.delegates[0].message.contains("no update"));
-    assert_eq!(memory.steps(), ["begin a", "begin a"]);
-    memory.refusals.lock().unwrap().push_back(("begin a", conflict()));
+    assert_eq!(memory.steps(), "begin a, begin a");
+    memory.refuse("begin a", conflict());
     upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report)[0], UpToDate);
-    assert_eq!(memory.steps(), ["begin a", "begin a", "apply a"]);
+    assert_eq!(memory.steps(), "begin a, begin a, apply a");
 }

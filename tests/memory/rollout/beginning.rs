@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::Request;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::rollout::{Blocker, Intent};
 use delegate_upgrader::schedule::window::UpgradeWindow;
@@ -100,12 +99,7 @@ async fn plan_daemon_and_run_respect_an_operators_rollback() {
     let host = Host::new();
     host.run("dd");
     host.once(NEW).await;
-    let mut rollback = host.upgrader(NEW);
-    rollback
-        .rollback("dd", None, Request::default(), [])
-        .await
-        .unwrap();
-    host.finish(&mut rollback).await;
+    host.finish(&mut host.rollback(NEW, "dd").await).await;
     assert_eq!(host.find("dd").image, OLD);
     agree(&host, &[("dd", &["rolled_back"])]).await;
 }

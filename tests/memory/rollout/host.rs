@@ -210,6 +210,14 @@ impl Host {
         upgrader
     }
 
+    /// An operator's rollback of this delegate that has just been asked for.
+    pub async fn rollback(&self, published: &str, delegate: &str) -> Upgrader {
+        let mut upgrader = self.upgrader(published);
+        let asked = upgrader.rollback(delegate, None, Request::default(), []);
+        asked.await.unwrap();
+        upgrader
+    }
+
     /// Continues the current run to its end.
     pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
         self.continue_for(upgrader, Duration::from_secs(24 * 3600))

@@ -8,7 +8,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good, row};
-use delegate_upgrader::container::Request;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::rollout::Intent;
 use kit::twin::{Behaviour, Fault, Operation};
@@ -195,12 +194,7 @@ async fn the_page_names_each_field_of_the_log() {
         host.run("bb");
         host.once(NEW).await;
         if !bad {
-            let mut upgrader = host.upgrader(NEW);
-            upgrader
-                .rollback("aa", None, Request::default(), [])
-                .await
-                .unwrap();
-            host.finish(&mut upgrader).await;
+            host.finish(&mut host.rollback(NEW, "aa").await).await;
         }
         host.run_with("cc", |_| ());
         host.fault(Operation::Create, Fault::Refuse(500));

@@ -45,11 +45,7 @@ async fn a_rollback_succeeds_despite_a_daemons_runs() {
         host.run("dd");
         let mut daemon = host.upgrader(NEW);
         host.scheduled_run(&mut daemon).await;
-        let mut rollback = host.upgrader(NEW);
-        rollback
-            .rollback("dd", None, Request::default(), [])
-            .await
-            .unwrap();
+        let mut rollback = host.rollback(NEW, "dd").await;
         let report = tokio::select! {
             report = host.finish(&mut rollback) => report,
             never = async {
@@ -245,12 +241,7 @@ async fn rolls_back_moving_tag() {
     host.run_with("dd", |body| body["Image"] = json!(LATEST));
     host.once(LATEST).await;
     assert_ne!(image_id(&host), before.as_str());
-    let mut upgrader = host.upgrader(LATEST);
-    upgrader
-        .rollback("dd", None, Request::default(), [])
-        .await
-        .unwrap();
-    let report = host.finish(&mut upgrader).await;
+    let report = host.finish(&mut host.rollback(LATEST, "dd").await).await;
     assert!(row(&report, "dd").reason.runs_the_target(), "{report:?}");
     assert_eq!(image_id(&host), before.as_str());
     assert_eq!(host.reason(LATEST).await, "rolled_back");
@@ -259,16 +250,9 @@ async fn rolls_back_moving_tag() {
 #[tokio::test(start_paused = true)]
 async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
     let host = upgraded().await;
-    let mut rollback = host.upgrader(NEW);
-    rollback
-        .rollback("dd", None, Request::default(), [])
-        .await
-        .unwrap();
-    assert!(
-        host.continue_for(&mut rollback, Duration::from_secs(5))
-            .await
-            .is_none()
-    );
+    let mut rollback = host.rollback(NEW, "dd").await;
+    let left = host.continue_for(&mut rollback, Duration::from_secs(5)).await;
+    assert!(left.is_none());
     drop(rollback);
     host.find("dd.candidate");
     host.once(NEW).await;

@@ -13,7 +13,7 @@ use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
 
 use super::faults::{Way, killed_during, points};
-use super::host::{GROUP, HOUR, Host, NEW, OLD, bad_images, row};
+use super::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, bad_images, row};
 use kit::twin::{Behaviour, Call, Fault, Operation, OperatorAction};
 
 const OLDER: &str = "harness/delegate:26.01.1";
@@ -21,9 +21,7 @@ const SECRET: &str = "hunter2-hunter2";
 
 /// A token, a variable less, a label and another limit.
 fn new_settings() -> NewSettings {
-    let mut new = NewSettings::default();
-    new.env
-        .insert("DELEGATE_TOKEN".to_owned(), Some(SECRET.to_owned()));
+    let mut new = variable("DELEGATE_TOKEN", SECRET);
     new.env.insert("NEXT_GEN".to_owned(), None);
     new.labels.insert("team".to_owned(), Some("blue".to_owned()));
     let memory = 3 << 30;
@@ -39,6 +37,14 @@ async fn reconfigured(host: &Host, whom: &Whom) -> Result<Report, OperatorError>
     Ok(host.finish(&mut upgrader).await)
 }
 
+/// A change of the settings of `dd` that has just been asked for.
+async fn begun(host: &Host, published: &str, new: &NewSettings) -> Upgrader {
+    let (whom, mut upgrader) = (dd(), host.upgrader(published));
+    let asked = upgrader.reconfigure(&whom, new, Request::default());
+    asked.await.unwrap();
+    upgrader
+}
+
 async fn taken_back(host: &Host) -> Result<Report, OperatorError> {
     let mut upgrader = host.upgrader(OLD);
     upgrader.rollback("dd", None, Request::default(), []).await?;
@@ -47,6 +53,16 @@ async fn taken_back(host: &Host) -> Result<Report, OperatorError> {
 
 fn dd() -> Whom {
     Whom::Container("dd".to_owned())
+}
+
+fn all() -> Whom {
+    Whom::Workload(GROUP.to_owned())
+}
+
+fn variable(name: &str, value: &str) -> NewSettings {
+    let mut new = NewSettings::default();
+    new.env.insert(name.to_owned(), Some(value.to_owned()));
+    new
 }
 
 /// The settings that `new_settings` names, and everything else that an owner gives, without our labels.
@@ -153,11 +169,7 @@ async fn a_delegate_that_is_gone_comes_back_with_its_former_settings() {
         let host = Way::StartFirst.host();
         let before = settings(&host);
         host.twin.set_behaviour(OLD, &bad);
-        let mut upgrader = host.upgrader(OLD);
-        upgrader
-            .reconfigure(&dd(), &new_settings(), Request::default())
-            .await
-            .unwrap();
+        let mut upgrader = begun(&host, OLD, &new_settings()).await;
         let removed = async {
             while !host.names().contains(&"dd.candidate".to_owned()) || host.names().len() < 3 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -191,24 +203,11 @@ async fn an_upgrade_keeps_the_new_settings_and_ends_the_way_back_to_the_former_o
     assert_eq!((host.find("dd").image.as_str(), former(&host)), (NEW, None));
     assert_eq!(settings(&host), changed);
     // Now the rollback is one of the image.
-    let mut upgrader = host.upgrader(NEW);
-    upgrader
-        .rollback("dd", None, Request::default(), [])
-        .await
-        .unwrap();
-    host.finish(&mut upgrader).await;
+    host.finish(&mut host.rollback(NEW, "dd").await).await;
     assert_eq!((host.find("dd").image.as_str(), former(&host)), (OLD, None));
     assert_eq!(settings(&host), changed);
     // A change of settings does not end the rollback.
-    let mut upgrader = host.upgrader(NEW);
-    let mut other = NewSettings::default();
-    other
-        .env
-        .insert("JAVA_OPTS".to_owned(), Some("-Xmx1g".to_owned()));
-    upgrader
-        .reconfigure(&dd(), &other, Request::default())
-        .await
-        .unwrap();
+    let mut upgrader = begun(&host, NEW, &variable("JAVA_OPTS", "-Xmx1g")).await;
     host.finish(&mut upgrader).await;
     assert_eq!(host.reason(NEW).await, "rolled_back");
     assert_eq!(host.find("dd").image, OLD);
@@ -224,9 +223,7 @@ async fn settings_that_fail_on_the_first_replica_reach_no_other_and_say_nothing_
         }
         let ids = ["aa", "bb", "cc"].map(|name| host.find(name).id);
         host.twin.set_behaviour(OLD, &bad);
-        let report = reconfigured(&host, &Whom::Workload(GROUP.to_owned()))
-            .await
-            .unwrap();
+        let report = reconfigured(&host, &all()).await.unwrap();
         assert_eq!(row(&report, "aa").reason.as_str(), "rejected", "{report:?}");
         for name in ["bb", "cc"] {
             assert_eq!(row(&report, name).reason.as_str(), "halted", "{report:?}");
@@ -241,15 +238,10 @@ async fn settings_that_fail_on_the_first_replica_reach_no_other_and_say_nothing_
         host.run_with("dd", |body| body["Image"] = json!(OLDER));
         let report = host.once(OLD).await;
         assert_eq!(host.find("dd").image, OLD, "{report:?}");
-        let report = reconfigured(&host, &Whom::Workload(GROUP.to_owned()))
-            .await
-            .unwrap();
+        let report = reconfigured(&host, &all()).await.unwrap();
         assert!(!report.has_failures(), "{report:?}");
-        assert!(
-            host.names().iter().all(|name| !name.contains("failed")),
-            "{:?}",
-            host.names()
-        );
+        let names = host.names();
+        assert!(names.iter().all(|name| !name.contains("failed")), "{names:?}");
     }
 }
 
@@ -295,8 +287,7 @@ async fn a_token_that_the_manager_rejects_an_hour_after_its_rotation_is_missed_b
             host.run_with(name, |body| body["Env"].as_array_mut().unwrap().push(json!(old)));
         }
         if is_rotated {
-            let all = Whom::Workload(GROUP.to_owned());
-            let report = reconfigured(&host, &all).await.unwrap();
+            let report = reconfigured(&host, &all()).await.unwrap();
             assert!(!report.has_failures(), "{report:?}");
         }
         let rotated = host.twin.elapsed();
@@ -304,14 +295,10 @@ async fn a_token_that_the_manager_rejects_an_hour_after_its_rotation_is_missed_b
         for (after, expected) in [(HOUR / 2, true), (HOUR * 2, is_rotated)] {
             tokio::time::sleep(rotated + after - host.twin.elapsed()).await;
             let report = host.once(OLD).await;
-            let mut healthy = report
-                .delegates
-                .iter()
-                .map(|it| it.health == HealthStatus::Healthy);
-            assert!(
-                healthy.all(|it| it == expected),
-                "{is_rotated}, after {after:?}: {report:?}"
-            );
+            for delegate in &report.delegates {
+                let is_healthy = delegate.health == HealthStatus::Healthy;
+                assert_eq!(is_healthy, expected, "{is_rotated}, after {after:?}: {report:?}");
+            }
         }
         assert_eq!(host.fewest_working(), 2);
     }
@@ -320,34 +307,22 @@ async fn a_token_that_the_manager_rejects_an_hour_after_its_rotation_is_missed_b
 #[tokio::test(start_paused = true)]
 async fn refuses_what_it_cannot_keep_or_verify() {
     let host = Host::new();
-    let nobody = reconfigured(&host, &Whom::Workload("others".to_owned()))
-        .await
-        .unwrap_err();
+    let others = Whom::Workload("others".to_owned());
+    let nobody = reconfigured(&host, &others).await.unwrap_err();
     assert!(matches!(nobody, OperatorError::Unknown(_)), "{nobody}");
     let host = Host::new();
     host.run("dd");
     let mut other = new_settings();
-    other
-        .env
-        .insert("DELEGATE_NAME".to_owned(), Some("other".to_owned()));
+    other.env.extend(variable("DELEGATE_NAME", "other").env);
     let mut upgrader = host.upgrader(OLD);
-    let refused = upgrader
-        .reconfigure(&dd(), &other, Request::default())
-        .await
-        .unwrap_err();
-    assert!(
-        refused.to_string().contains("it would be another delegate"),
-        "{refused}"
-    );
-    let others = Whom::Workload("others".to_owned());
-    let nobody = upgrader
-        .reconfigure(&others, &other, Request::default())
-        .await
-        .unwrap_err();
-    assert!(
-        nobody.to_string().ends_with("managed: docker-delegate"),
-        "{nobody}"
-    );
+    let mut refused = async |whom: Whom| {
+        let asked = upgrader.reconfigure(&whom, &other, Request::default());
+        asked.await.unwrap_err().to_string()
+    };
+    let told = refused(dd()).await;
+    assert!(told.contains("it would be another delegate"), "{told}");
+    let told = refused(others).await;
+    assert!(told.ends_with("managed: docker-delegate"), "{told}");
     // As if the image set it.
     host.twin.garble_creates(|config| {
         let env = config["Env"].as_array_mut().unwrap();
@@ -374,8 +349,7 @@ async fn a_delegate_that_its_owner_has_removed_keeps_no_other_from_new_settings(
     host.once(NEW).await;
     host.by_hand(OperatorAction::Remove, "aa");
     assert_eq!(host.names(), ["aa.failed-1", "bb"]);
-    let all = Whom::Workload(GROUP.to_owned());
-    let report = reconfigured(&host, &all).await.unwrap();
+    let report = reconfigured(&host, &all()).await.unwrap();
     assert_eq!(row(&report, "bb").reason.as_str(), "reconfigured", "{report:?}");
     let limits = &host.twin.document("bb").unwrap()["HostConfig"];
     let limits = ["Memory", "MemorySwap"].map(|limit| limits[limit].as_u64().unwrap());
@@ -385,15 +359,8 @@ async fn a_delegate_that_its_owner_has_removed_keeps_no_other_from_new_settings(
 #[tokio::test(start_paused = true)]
 async fn a_command_does_not_take_the_change_of_another_one_for_its_own() {
     let host = Way::StartFirst.host();
-    let [mut first, mut second] = [(); 2].map(|()| host.upgrader(OLD));
-    let mut other = NewSettings::default();
-    other.env.insert("OTHER".to_owned(), Some("1".to_owned()));
-    for (upgrader, settings) in [(&mut first, new_settings()), (&mut second, other)] {
-        upgrader
-            .reconfigure(&dd(), &settings, Request::default())
-            .await
-            .unwrap();
-    }
+    let mut first = begun(&host, OLD, &new_settings()).await;
+    let mut second = begun(&host, OLD, &variable("OTHER", "1")).await;
     let [first, second] = [host.finish(&mut first).await, host.finish(&mut second).await];
     assert_eq!(row(&first, "dd").reason.as_str(), "reconfigured", "{first:?}");
     assert_eq!(row(&second, "dd").reason.as_str(), "create_refused", "{second:?}");
@@ -408,12 +375,7 @@ async fn an_opt_out_does_not_end_the_replacement_that_brings_it() {
         opt_out
             .labels
             .insert(label::ENABLE.to_owned(), Some("false".to_owned()));
-        let mut upgrader = host.upgrader(OLD);
-        upgrader
-            .reconfigure(&dd(), &opt_out, Request::default())
-            .await
-            .unwrap();
-        host.finish(&mut upgrader).await;
+        host.finish(&mut begun(&host, OLD, &opt_out).await).await;
         assert_eq!(host.names(), ["dd", "dd.former"]);
         assert_eq!(host.reason(NEW).await, "opted_out");
         assert_eq!(host.find("dd").image, OLD);

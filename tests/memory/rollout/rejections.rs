@@ -92,12 +92,7 @@ async fn rollback_leaves_the_published_image_in_quarantine() {
         }
         let bad = host.publish(NEWER, Behaviour::never_healthy());
         assert_eq!(host.reason(NEWER).await, "rejected");
-        let mut upgrader = host.upgrader(NEWER);
-        upgrader
-            .rollback("dd", None, Request::default(), [])
-            .await
-            .unwrap();
-        let report = host.finish(&mut upgrader).await;
+        let report = host.finish(&mut host.rollback(NEWER, "dd").await).await;
         assert_eq!(row(&report, "dd").image, OLD);
         assert_eq!(host.reason(NEWER).await, "quarantined", "records: {can_record}");
         assert_eq!(attempts(&host, &bad), 1);

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::UpdateOrder;
-use delegate_upgrader::container::Request;
 use delegate_upgrader::engine::Storage;
 use delegate_upgrader::reconcile::controller::Controller as _;
 
@@ -169,12 +168,7 @@ async fn a_rollback_does_not_wait_for_others() {
         .filter(|name| name.ends_with(".candidate"))
         .count();
     assert_eq!(proving, 10);
-    let mut command = host.upgrader(NEW);
-    command
-        .rollback(goes_back, None, Request::default(), [])
-        .await
-        .unwrap();
-    let report = host.finish(&mut command).await;
+    let report = host.finish(&mut host.rollback(NEW, goes_back).await).await;
     assert_eq!(host.find(goes_back).image, OLD, "{report:?}");
 }
 

@@ -147,12 +147,8 @@ impl Scenario {
         let healthy_time = random.pick(&[10, 10, 10, 30, 60].map(Duration::from_secs));
         let healthy_deadline = healthy_time * u32::try_from(random.below(5..12)).unwrap();
         let stop_timeout = random.pick(&[30, 600, 3600, 3600].map(Duration::from_secs));
-        let update_order = random.pick(&[
-            UpdateOrder::Auto,
-            UpdateOrder::Auto,
-            UpdateOrder::Auto,
-            UpdateOrder::StopFirst,
-        ]);
+        let [auto, stop_first] = [UpdateOrder::Auto, UpdateOrder::StopFirst];
+        let update_order = random.pick(&[auto, auto, auto, stop_first]);
         let timing = Timing {
             healthy_time,
             healthy_deadline,
@@ -218,21 +214,12 @@ struct Timing {
 fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
     let count = random.pick(&[2, 3, 3, 4, 4, 5]);
     let moving = random.one_in(10);
+    let bad = [Kind::Flaps, Kind::CrashesSoon, Kind::NeverHealthy];
+    let first = [&[Kind::Good; 7][..], &bad].concat();
     (0..count)
         .map(|index| {
             let kind = match index {
-                0 => random.pick(&[
-                    Kind::Good,
-                    Kind::Good,
-                    Kind::Good,
-                    Kind::Good,
-                    Kind::Good,
-                    Kind::Good,
-                    Kind::Good,
-                    Kind::Flaps,
-                    Kind::CrashesSoon,
-                    Kind::NeverHealthy,
-                ]),
+                0 => random.pick(&first),
                 _ => kind(random),
             };
             // Someone pushed another image under the same tag, although the tag should not move.

@@ -112,13 +112,9 @@ fn reports_extra_mount_that_the_new_image_does_not_declare() {
     let old = container(&json!({}), json!({}));
     let mut new = old.clone();
     new["Mounts"] = json!([volume("v", "/declared", true), volume("v", "/more", true)]);
-    let (old_image, new_image) = (image(&json!({})), image(&json!({"Volumes": {"/declared/": {}}})));
+    let (from, to) = (image(&json!({})), image(&json!({"Volumes": {"/declared/": {}}})));
     new["Config"]["Volumes"] = json!({"/declared/": {}});
-    let images = Images {
-        old: &old_image,
-        new: &new_image,
-    };
-    let differences = differences(&old, &new, images);
+    let differences = differences(&old, &new, Images { old: &from, new: &to });
     assert_eq!(differences.len(), 1, "{differences:?}");
     assert_eq!(differences[0].path(), "/Mounts/more");
 }

@@ -1,13 +1,13 @@
 //! Our own parts of a new container: the image and our labels. Everything else belongs to its owner.
 
 use delegate_upgrader::container::{ApiVersion, Inspected, label, restart_policy_document};
-use delegate_upgrader::document::{Images, create_request, verify};
+use delegate_upgrader::document::{create_request, verify};
 use kit::checks::document::check;
 use serde_json::{Value, json};
 
 use kit::document::{image, inspect, inspected};
 
-use super::rules::overrides;
+use super::rules::{overrides, same};
 
 const ORIGINAL: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const COPY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
@@ -96,10 +96,7 @@ fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
 #[test]
 fn a_successor_equals_the_original_except_for_our_parts() {
     let image = image(&json!({}));
-    let images = Images {
-        old: &image,
-        new: &image,
-    };
+    let images = same(&image);
     for case in cases() {
         let api = case.api.minor;
         let input = json!({ "container": case.document, "old": image, "new": image, "api": api });

@@ -47,17 +47,15 @@ pub(super) fn differences(old: &Value, new: &Value, images: Images<'_>) -> Vec<D
     document::differences(&inspected(old), &inspected(new), images)
 }
 
+/// An upgrade that leaves the image as it is.
+pub(super) const fn same(image: &Value) -> Images<'_> {
+    let (old, new) = (image, image);
+    Images { old, new }
+}
+
 /// The differences if neither image has defaults.
 pub(super) fn bare_differences(old: &Value, new: &Value) -> Vec<Difference> {
-    let image = image(&json!({}));
-    differences(
-        old,
-        new,
-        Images {
-            old: &image,
-            new: &image,
-        },
-    )
+    differences(old, new, same(&image(&json!({}))))
 }
 
 pub(super) fn single_instance_reasons(container: &Value) -> Vec<SingleInstance> {
@@ -250,16 +248,12 @@ fn our_own_labels_are_replaced_and_the_owners_stay() {
         json!({}),
     );
     let image = image(&json!({}));
-    let images = Images {
-        old: &image,
-        new: &image,
-    };
     let labels = [(label::RELEASE, "2".to_owned())];
     let overrides = Overrides {
         labels: &labels,
         ..overrides()
     };
-    let made = create_request(&container, images, &overrides, OLD_ENGINE).unwrap();
+    let made = create_request(&container, same(&image), &overrides, OLD_ENGINE).unwrap();
     assert_eq!(
         made.body["Labels"],
         json!({"mine": "1", label::ENABLE: "true", label::RELEASE: "2"})

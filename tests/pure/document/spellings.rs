@@ -1,17 +1,16 @@
 //! Different spellings of engines, and false friends: the comparison of a container with its recreated self.
 
 use delegate_upgrader::container::Inspected;
-use delegate_upgrader::document::{Images, differences};
+use delegate_upgrader::document::differences;
 use kit::document::{image, inspect, object};
 use serde_json::{Value, json};
+
+use super::rules::same;
 
 /// The paths of all differences between two containers with these parts in their documents.
 fn between_documents(old: &Value, new: &Value) -> Vec<String> {
     let image = image(&json!({}));
-    let images = Images {
-        old: &image,
-        new: &image,
-    };
+    let images = same(&image);
     let container = |name: &str, parts: &Value| {
         let mut document = inspect("0123456789abcdef", &json!({}), &json!({}));
         document["Name"] = name.into();

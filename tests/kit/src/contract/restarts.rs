@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use delegate_upgrader::container::{ContainerId, Inspected, RunState};
 use delegate_upgrader::engine::Engine;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::lab::Lab;
@@ -13,6 +13,22 @@ use super::steps::{
     LONG, SOON, created, ended, seconds, started, started_of, state_of, until, until_exited, until_gone,
 };
 use crate::twin::Behaviour;
+
+async fn set_policy<L: Lab>(lab: &L, id: &ContainerId, policy: &Value) {
+    let set = lab.engine().set_restart_policy(id, policy);
+    set.await.expect("update");
+}
+
+/// The body of a container of an image that behaves so, with this in its `HostConfig`.
+async fn body_with<L: Lab>(lab: &L, behaviour: Behaviour, field: &str, value: Value) -> Value {
+    let mut body = lab.body(&lab.image(behaviour).await);
+    body["HostConfig"][field] = value;
+    body
+}
+
+fn always() -> Value {
+    json!({ "Name": "always" })
+}
 
 pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
     let id = started_of(lab, "policy", Behaviour::default()).await;
@@ -22,38 +38,18 @@ pub async fn a_restart_policy_is_read_back<L: Lab>(lab: &L) {
         json!({ "Name": "unless-stopped", "MaximumRetryCount": 0 }),
         json!({ "Name": "no", "MaximumRetryCount": 0 }),
     ] {
-        lab.engine()
-            .set_restart_policy(&id, &policy)
-            .await
-            .expect("update");
+        set_policy(lab, &id, &policy).await;
         let seen = lab.engine().inspect(&id).await.expect("inspect");
-        assert_eq!(
-            seen.document().pointer("/HostConfig/RestartPolicy"),
-            Some(&policy)
-        );
+        assert_eq!(seen.document()["HostConfig"]["RestartPolicy"], policy);
     }
-    lab.engine()
-        .set_restart_policy(&id, &json!({ "Name": "always" }))
-        .await
-        .expect("update");
-    lab.engine()
-        .set_restart_policy(&id, &json!({ "Name": "", "MaximumRetryCount": 0 }))
-        .await
-        .expect("update");
-    assert_eq!(
-        lab.engine()
-            .inspect(&id)
-            .await
-            .expect("inspect")
-            .restart_policy_text(),
-        "no"
-    );
+    set_policy(lab, &id, &always()).await;
+    set_policy(lab, &id, &json!({ "Name": "", "MaximumRetryCount": 0 })).await;
+    let seen = lab.engine().inspect(&id).await.expect("inspect");
+    assert_eq!(seen.restart_policy_text(), "no");
 }
 
 pub async fn an_auto_remove_container_vanishes_when_it_stops<L: Lab>(lab: &L) {
-    let image = lab.image(Behaviour::default()).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["AutoRemove"] = json!(true);
+    let body = body_with(lab, Behaviour::default(), "AutoRemove", json!(true)).await;
     let id = started(lab, "rm", &body).await;
     assert!(lab.engine().inspect(&id).await.expect("inspect").auto_remove());
     sleep(seconds(1)).await;
@@ -64,19 +60,15 @@ pub async fn an_auto_remove_container_vanishes_when_it_stops<L: Lab>(lab: &L) {
 }
 
 pub async fn an_auto_remove_container_has_no_restart_policy<L: Lab>(lab: &L) {
-    let image = lab.image(Behaviour::default()).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["AutoRemove"] = json!(true);
+    let mut body = body_with(lab, Behaviour::default(), "AutoRemove", json!(true)).await;
     let id = created(lab, "rm-policy", &body).await;
-    lab.engine()
-        .set_restart_policy(&id, &json!({ "Name": "always" }))
-        .await
-        .expect_err("refused");
-    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
-    lab.engine()
-        .create(&lab.name("rm-always"), None, &body)
-        .await
-        .expect_err("refused");
+    let policy = always();
+    let set = lab.engine().set_restart_policy(&id, &policy);
+    set.await.expect_err("refused");
+    body["HostConfig"]["RestartPolicy"] = policy;
+    let name = lab.name("rm-always");
+    let made = lab.engine().create(&name, None, &body);
+    made.await.expect_err("refused");
 }
 
 pub async fn an_auto_remove_container_that_cannot_start_vanishes<L: Lab>(lab: &L) {
@@ -84,21 +76,16 @@ pub async fn an_auto_remove_container_that_cannot_start_vanishes<L: Lab>(lab: &L
         start_error: Some("no such program".to_owned()),
         ..Behaviour::default()
     };
-    let image = lab.image(broken).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["AutoRemove"] = json!(true);
+    let body = body_with(lab, broken, "AutoRemove", json!(true)).await;
     let id = created(lab, "rm-broken", &body).await;
-    lab.engine()
-        .start(&id)
-        .await
-        .expect_err("there is no such program");
+    let start = lab.engine().start(&id);
+    start.await.expect_err("there is no such program");
     until_gone(lab, &id).await;
 }
 
 pub async fn a_crash_shows_in_the_restart_count<L: Lab>(lab: &L) {
-    let image = lab.image(Behaviour::exits(Duration::from_millis(300), 7)).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+    let crashes = Behaviour::exits(Duration::from_millis(300), 7);
+    let body = body_with(lab, crashes, "RestartPolicy", always()).await;
     let id = started(lab, "crash", &body).await;
     until(lab, &id, "restarted", |seen| seen.restart_count() >= 1).await;
     until(lab, &id, "restarted again", |seen| seen.restart_count() >= 3).await;
@@ -123,9 +110,9 @@ pub async fn a_crash_shows_in_the_restart_count<L: Lab>(lab: &L) {
 }
 
 pub async fn on_failure_retries_are_counted_and_limited<L: Lab>(lab: &L) {
-    let image = lab.image(Behaviour::exits(Duration::from_millis(100), 3)).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "on-failure", "MaximumRetryCount": 2 });
+    let policy = json!({ "Name": "on-failure", "MaximumRetryCount": 2 });
+    let fails = Behaviour::exits(Duration::from_millis(100), 3);
+    let body = body_with(lab, fails, "RestartPolicy", policy).await;
     let id = started(lab, "retry", &body).await;
     let exited = until(lab, &id, "given up", |seen| {
         seen.state() == RunState::Exited && seen.restart_count() == 2
@@ -134,14 +121,9 @@ pub async fn on_failure_retries_are_counted_and_limited<L: Lab>(lab: &L) {
 }
 
 pub async fn removing_the_restart_policy_keeps_a_crashed_container_down<L: Lab>(lab: &L) {
-    let image = lab.image(Behaviour::exits(seconds(2), 1)).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+    let body = body_with(lab, Behaviour::exits(seconds(2), 1), "RestartPolicy", always()).await;
     let id = started(lab, "tamed", &body).await;
-    lab.engine()
-        .set_restart_policy(&id, &json!({ "Name": "no" }))
-        .await
-        .expect("update");
+    set_policy(lab, &id, &json!({ "Name": "no" })).await;
     until_exited(lab, &id).await;
     sleep(seconds(1)).await;
     assert_eq!(state_of(lab, &id).await, RunState::Exited);
@@ -207,9 +189,7 @@ pub async fn a_restart_returns_long_before_a_long_drain_ends<L: Lab>(lab: &L) {
 }
 
 pub async fn a_restart_keeps_an_auto_remove_container<L: Lab>(lab: &L) {
-    let image = lab.image(Behaviour::default()).await;
-    let mut body = lab.body(&image);
-    body["HostConfig"]["AutoRemove"] = json!(true);
+    let body = body_with(lab, Behaviour::default(), "AutoRemove", json!(true)).await;
     let id = started(lab, "rm-again", &body).await;
     sleep(seconds(1)).await;
     let first = life_of(lab, &id).await;
