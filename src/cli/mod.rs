@@ -48,7 +48,7 @@ use crate::text::json::indented;
 #[derive(Debug, Parser)]
 #[command(name = "delegate-upgrader", version, after_help = MORE, max_term_width = 80)]
 pub struct Cli {
-    /// Also read the settings from this file; they win over the environment. For `reconfigure` on a host: the delegate's variables
+    /// Also read the settings from this file; they win over the environment. For reconfigure on a host: the delegate's variables
     #[arg(long, value_name = "FILE", global = true)]
     env_file: Option<PathBuf>,
     /// Print the result as JSON
@@ -111,7 +111,7 @@ enum Command {
         #[command(flatten)]
         asker: Asker,
     },
-    /// Roll a delegate back to its previous image until another one is published, or to its settings before `reconfigure`
+    /// Roll a delegate back to its previous image until another one is published, or to its settings before reconfigure
     #[command(
         after_help = "Examples:\n  delegate-upgrader rollback delegate-1\n  delegate-upgrader rollback delegate-1 --to 3\n  delegate-upgrader rollback --all --to 26.02.88501"
     )]

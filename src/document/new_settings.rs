@@ -144,18 +144,17 @@ impl NewSettings {
         self.env.is_empty() && self.labels.is_empty() && self.memory.is_none()
     }
 
-    /// The changes to a container, for people. Only public variables and labels are shown with their values: others may be secrets.
+    /// The changes to a container, for people. Only the new values of public variables and labels are shown: others may be secrets.
     pub fn as_changes_of(&self, container: &Inspected) -> String {
         let former = Self::of(&self.names(), container);
         let change = |what: String, is_public, former: Option<&Option<String>>, value: &Option<String>| {
-            let (former, value) = (former.cloned().flatten(), value.clone());
-            let [former, value] = [former, value].map(|it| it.map(|it| Redactor::default().within(&it)));
+            let value = value.as_deref().map(|value| Redactor::default().within(value));
             match (former, value) {
                 (_, None) => what + " is removed",
-                (Some(former), Some(value)) if is_public => format!("{what}: {former} becomes {value}"),
-                (None, Some(value)) if is_public => format!("{what}={value} is added"),
-                (Some(_), Some(_)) => what + " changes",
-                (None, Some(_)) => what + " is added",
+                (Some(Some(_)), Some(value)) if is_public => format!("{what} becomes {value}"),
+                (_, Some(value)) if is_public => format!("{what}={value} is added"),
+                (Some(Some(_)), Some(_)) => what + " changes",
+                (_, Some(_)) => what + " is added",
             }
         };
         let env = self.env.iter().map(|(name, value)| {

@@ -49,8 +49,8 @@ struct Known {
     was_read: bool,
     /// Since when the API server has refused to show it.
     refused_since: Option<Instant>,
-    /// The record of an attempt that someone has undone.
-    undone: Record,
+    /// The Deployment's id, and the record of an attempt that someone has undone.
+    undone: (String, Record),
 }
 
 impl Deployments {
@@ -133,8 +133,8 @@ impl Deployments {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };
-        let undone = &self.known(name).undone;
-        if undone.release > managed.record.release {
+        let (id, undone) = &self.known(name).undone;
+        if *id == managed.id && undone.release > managed.record.release {
             managed.record = undone.clone();
         }
         if !managed.tasks.are_complete() || managed.is_in_progress() {
@@ -147,15 +147,18 @@ impl Deployments {
 
     /// Whether someone has undone a later attempt than the recorded one. `kubectl rollout undo` also brings back the annotations of that
     /// time, but the ReplicaSet that was left still has the later record, which the next reading returns.
-    async fn was_undone(&mut self, Object { managed, document }: &Object) -> bool {
-        let all = self.replica_sets(document).await.unwrap_or_default();
+    async fn was_undone(&mut self, Object { managed, document }: &Object) -> Result<bool, Refusal> {
+        let all = match self.replica_sets(document).await {
+            Err(Refusal::NotPermitted(_)) => Vec::new(),
+            found => found?,
+        };
         let found = replica_sets::latest_record(&all, document);
         let is_later = found.release > managed.record.release;
         if is_later {
             self.read_at = None;
-            self.known(&managed.name).undone = found;
+            self.known(&managed.name).undone = (managed.id.clone(), found);
         }
-        is_later
+        Ok(is_later)
     }
 
     /// Returns why a Deployment could not be read.
@@ -363,7 +366,7 @@ impl Orchestrate for Deployments {
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let Object { managed, document } = object;
         match step {
-            Step::Begin { .. } if self.was_undone(object).await => {
+            Step::Begin { .. } if self.was_undone(object).await? => {
                 return Err(Refusal::Conflict("someone has undone an attempt".to_owned()));
             }
             Step::RollBack { .. } => self.log_last_lines(object).await,

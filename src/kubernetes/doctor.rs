@@ -27,7 +27,7 @@ const CALLS: [(&str, &str, &str, Option<&str>); 7] = [
         "apps",
         "replicasets",
         "list",
-        Some("`kubernetes reconfigure` is refused"),
+        Some("`kubernetes reconfigure` is refused, and `kubectl rollout undo` is not noticed"),
     ),
     ("batch", "cronjobs", "get", Some(SELF)),
     ("batch", "cronjobs", "patch", Some(SELF)),

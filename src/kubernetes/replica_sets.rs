@@ -17,10 +17,11 @@ fn revision(set: &Value) -> Option<u64> {
     annotation(set, REVISION)?.parse().ok()
 }
 
-/// Returns the record with the most attempts. Kubernetes copies the annotations of a Deployment to its present ReplicaSet.
+/// Returns the record with the most attempts that an earlier ReplicaSet has. Kubernetes copies a Deployment's annotations to the present one.
 pub fn latest_record(all: &[Value], deployment: &Value) -> Record {
     let record = |set: &Value| Record::read(|name| annotation(set, name));
-    let latest = own(all, deployment).max_by_key(|set| (record(set).release, revision(set)));
+    let earlier = own(all, deployment).filter(|set| revision(set) != revision(deployment));
+    let latest = earlier.max_by_key(|set| (record(set).release, revision(set)));
     latest.map(record).unwrap_or_default()
 }
 

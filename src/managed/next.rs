@@ -323,14 +323,14 @@ impl Managed {
     /// Returns the last attempt if its image is in use but not proven, and whether there is time left to prove it.
     fn unproven(&self, policy: &Policy, now: DateTime<Utc>) -> Option<(&Attempt, bool)> {
         let Managed { progress, tasks, .. } = self;
-        let attempt = self.applied()?;
+        let attempt = self.carried_out(policy)?;
         let allowed = self.allowed(policy);
         // Limit each wait, since a task that finds no node waits forever.
         let got_on = tasks
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
         match progress {
-            Progress::Updating => Some((self.carried_out(policy)?, now < got_on + allowed)),
+            Progress::Updating => Some((attempt, now < got_on + allowed)),
             Progress::Settled { completed_at } if tasks.wanted > 0 => {
                 let complete_since = tasks.complete_since();
                 let healthy_time = span(policy.healthy_time);
@@ -353,8 +353,7 @@ impl Managed {
         }
     }
 
-    /// Returns the last attempt if its image is in use and nobody else has changed the tasks' spec since: an update that is in progress or
-    /// has stopped is its own.
+    /// Returns the last attempt if its image is in use and nobody else has changed the tasks' spec since.
     fn carried_out(&self, policy: &Policy) -> Option<&Attempt> {
         let attempt = self.applied()?;
         let revisions = self.revision.zip(attempt.revision);

@@ -18,7 +18,7 @@ use crate::container::{
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
-use crate::rollout::{Check, History, Member, Memory, Rollout, Seen};
+use crate::rollout::{Check, History, Member, Memory, OwnerSettings, Rollout, Seen};
 use crate::text::duration::span;
 
 /// Advice for an operator if the only visible health of a container is that it runs.
@@ -112,14 +112,17 @@ pub(super) fn assemble<H: HealthEndpoint>(
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    // The delegate itself takes precedence over containers made from it, and the old container over its successor: a label of the new
-    // image must not end the replacement in its middle.
+    // The delegate itself takes precedence over containers made from it.
     if let Some(part) = parts.iter().min_by_key(|part| (part.is_outline, part.role)) {
         let is_old = |it: &&Part| {
             it.role.is_old() && part.container.label(label::REPLACES) == Some(it.container.id().as_str())
         };
-        let old = parts.iter().find(is_old).unwrap_or(part);
-        read_configuration(&mut rollout, &old.container, scope);
+        read_configuration(&mut rollout, &part.container, scope);
+        // An opt-out of its successor, as by a label of the new image, must not end the replacement in its middle.
+        if let Some(old) = parts.iter().find(is_old) {
+            let (old, new) = (owner(&old.container, scope), &mut rollout.owner);
+            (new.opted_out, new.other_account, new.task_of) = (old.opted_out, old.other_account, old.task_of);
+        }
     }
     rollout
 }
@@ -169,9 +172,13 @@ fn member(
     member
 }
 
-fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scope) {
+fn owner(container: &Inspected, scope: &Scope) -> OwnerSettings {
     let (account, ours) = (container.env(ACCOUNT_ID_VARIABLE), scope.account.as_deref());
-    rollout.owner = labels::owner(|name| container.label(name), account, ours, &scope.zone);
+    labels::owner(|name| container.label(name), account, ours, &scope.zone)
+}
+
+fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scope) {
+    rollout.owner = owner(container, scope);
     rollout.owner.compose_grace = compose::grace(container);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {

@@ -305,7 +305,8 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         settings_of(&service.document["Spec"]["TaskTemplate"])
     }
 
-    fn refuses(&self, _: &Object, new: &NewSettings) -> Option<String> {
+    fn refuses(&self, service: &Object, new: &NewSettings) -> Option<String> {
+        let new = new.missing_in(&self.settings(service));
         let is_template = |value: &Option<String>| value.as_ref().is_some_and(|value| value.contains("{{"));
         let (name, _) = new.env.iter().find(|(_, value)| is_template(value))?;
         Some(format!(

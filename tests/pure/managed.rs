@@ -400,6 +400,10 @@ fn an_update_of_a_proven_image_by_someone_else_is_not_judged() {
             } else {
                 assert_eq!(reason(&managed, &keep()), expected);
             }
+            managed.progress = completed(700);
+            managed.tasks.last_failure = Some(failure(NEW, 10));
+            let goes_back = matches!(decide(&managed, &keep()), Decision::Act(Step::RollBack { .. }));
+            assert_eq!(goes_back, is_ours, "tasks fail after the update");
         }
     }
 }
